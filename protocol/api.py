@@ -1,4 +1,4 @@
-"""The table of APIs by key and name. Message modules are imported when they are first asked for."""
+"""The table of APIs by key and name. The modules of messages are imported at their first use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ METADATA_KEY: Final = 3
 class Api(NamedTuple):
     """An API.
 
-    Versions are those that Apache Kafka 4.3.1 accepts, both inclusive; `flexible_since` is None for never.
+    `min_version` and `max_version` are those of Apache Kafka 4.3.1, both inclusive; `flexible_since` is None for never.
     """
 
     key: int
@@ -30,7 +30,7 @@ class Api(NamedTuple):
 
 @cache
 def by_key(key: int) -> Api:
-    """The API with this key. Raises KeyError."""
+    """Return the API with this key. Raises KeyError."""
     name = NAMES[key]
     module = import_module(f"odradek.protocol.messages.{_module_name(name)}")
     request: type[Message] = getattr(module, f"{name}Request")
@@ -47,7 +47,7 @@ def by_key(key: int) -> Api:
 
 
 def by_name(name: str) -> Api:
-    """The API of this name, written as in Kafka (`ListOffsets`) or as its module (`list_offsets`). Raises KeyError."""
+    """Return the API of this name, as in Kafka (`ListOffsets`) or as its module (`list_offsets`). Raises KeyError."""
     wanted = name.replace("_", "").replace("-", "").lower()
     for key, known in NAMES.items():
         if known.lower() == wanted:
@@ -138,4 +138,4 @@ NAMES: dict[int, str] = {
     91: "AlterShareGroupOffsets",
     92: "DeleteShareGroupOffsets",
 }
-"""API keys and Kafka's names of them."""
+"""The name of each API by its key."""

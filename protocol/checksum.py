@@ -1,4 +1,4 @@
-"""The two checksums of the record formats, computed by C libraries on whatever buffer they are given, without a copy.
+"""The two checksums of the record formats, computed by C libraries without a copy of the buffer.
 
 Record batches (magic 2) carry CRC-32C, the Castagnoli polynomial that processors compute in hardware; messages of
 magic 0 and 1 carry the CRC-32 of zip files.
@@ -17,10 +17,10 @@ __all__ = ["crc32", "crc32c"]
 
 
 def _load_crc32c() -> Callable[[Buffer], int]:
-    """Load the extension module of the package `crc32c` without the package around it, if it can be found.
+    """Return the function of the extension module of the package `crc32c`, without importing the package if possible.
 
-    The package is also a command, and imports the modules of e-mail, zip files and arguments: 3 MB, a tenth of what a
-    client takes, and 15 ms of its start.
+    The package contains a command, and imports the modules of e-mail, zip files and arguments for it: 3 MB, a tenth of
+    the memory of a client, and 15 ms of its start.
     """
     package = PathFinder.find_spec("crc32c")
     spec = package and PathFinder.find_spec("crc32c._crc32c", package.submodule_search_locations)

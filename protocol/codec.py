@@ -1,19 +1,18 @@
-"""Messages to bytes and back, through functions compiled once per layout.
+"""Encoding and decoding of messages, by functions that are compiled once for each layout.
 
-For every layout (`odradek.protocol.schema.layout`) two straight-line Python functions are written, compiled on first
-use and kept: `encode(message, out, splices)` and `decode(buffer, offset)`. Neighbouring fields of fixed width, with the
-length or count behind them, become one `struct` call, nested structures are inlined as loops, and what is long or rare
-is left to functions (`odradek.protocol.code_generation.codec_parts`). Their source stands in `linecache`, so that
-tracebacks and debuggers show it, and
-`python -m protocol show fetch 12` prints it.
+`odradek.protocol.code_generation` writes two straight-line Python functions for every layout
+(`odradek.protocol.schema.layout`), `encode(message, out, splices)` and `decode(buffer, offset)`. They are compiled at
+their first use and kept. One `struct` call handles neighbouring fields of fixed width and the length or count after
+them. Nested structures become loops. Long or rare values are left to functions (`codec_parts`). `linecache` has the
+source, so that tracebacks and debuggers show it, and `python -m protocol show fetch 12` prints it.
 
-What a decoder promises, whatever it is fed: it returns a message or raises RemoteProtocolError, and it allocates in
-proportion to the bytes that are there, not to the lengths that they claim: every length is compared with what remains
-before anything is allocated (CVE-2022-34917). Bytes of a string that are not UTF-8 become U+FFFD, as they do in Kafka.
-`string` and `bytes` fields are copies, `records` are views that live as long as the buffer does.
+For any input a decoder returns a message or raises RemoteProtocolError. It allocates in proportion to the size of the
+input, not to the lengths in it: every length is compared with the bytes that remain before anything is allocated
+(CVE-2022-34917). Bytes of a string that are not UTF-8 become U+FFFD, as in Kafka. `string` and `bytes` fields are
+copies, `records` are views of the buffer.
 
-Records that are not bytes-like but have a length (the slice of a segment file) are not copied by an encoder: it
-writes their length, notes `(position in out, object)` in `splices`, and the transport sends the parts in that order.
+An encoder does not copy records that are not bytes-like but have a length (the slice of a segment file). It writes
+their length and appends `(position in out, object)` to `splices`; the transport sends the parts in that order.
 """
 
 from __future__ import annotations
@@ -38,13 +37,13 @@ DecoderInSteps = Callable[[memoryview, int], Generator[None, None, tuple[Any, in
 
 
 DECODING_ERRORS = (RemoteProtocolError, struct.error, IndexError)
-"""What a `decoder` raises; each of them says that the peer sent something malformed."""
+"""The exceptions of a `decoder`: each means that the peer sent malformed bytes."""
 ENCODING_ERRORS = (LocalProtocolError, struct.error, TypeError, AttributeError, UnicodeEncodeError)
-"""What an `encoder` raises; each of them says that a value does not fit the version."""
+"""The exceptions of an `encoder`: each means that a value does not fit the version."""
 
 
 def encode(message: Message, version: int) -> bytearray:
-    """Encode the body of a message. Raises LocalProtocolError when the version or the values do not fit."""
+    """Encode the body of a message. Raises LocalProtocolError if the version or the values do not fit."""
     out = bytearray()
     encode_into(message, version, out)
     return out
@@ -53,7 +52,7 @@ def encode(message: Message, version: int) -> bytearray:
 def encode_into(message: Message, version: int, out: bytearray, splices: Splices | None = None) -> None:
     """Append the body of a message to `out`; without `splices` all records must be bytes-like.
 
-    Raises LocalProtocolError; `out` then ends in garbage and must be thrown away.
+    Raises LocalProtocolError; then the content of `out` is undefined.
     """
     encode_body = _ENCODERS.get((message.__class__, version)) or encoder(message.__class__, version)
     try:
@@ -66,7 +65,7 @@ def encode_into(message: Message, version: int, out: bytearray, splices: Splices
 
 
 def decode(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> M:
-    """Decode the body of a message at `offset`; bytes after it are not looked at. Raises RemoteProtocolError."""
+    """Decode the body of a message at `offset`; bytes after it are ignored. Raises RemoteProtocolError."""
     return decode_from(cls, version, buffer, offset)[0]
 
 
@@ -83,39 +82,40 @@ def decode_from(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> 
 
 
 def encoder(cls: type[Message], version: int) -> Encoder:
-    """The compiled function behind `encode_into`, for who encodes many of a kind. It raises ENCODING_ERRORS."""
+    """Return the compiled function that `encode_into` calls. It raises ENCODING_ERRORS."""
     encode_body = cast("Encoder", compiled(EncoderWriter, _checked_layout(cls, version)))
     _ENCODERS[cls, version] = encode_body
     return encode_body
 
 
 def decoder(cls: type[Message], version: int) -> Decoder:
-    """The compiled function behind `decode_from`, for who decodes many of a kind. It raises DECODING_ERRORS."""
+    """Return the compiled function that `decode_from` calls. It raises DECODING_ERRORS."""
     decode_body = cast("Decoder", compiled(DecoderWriter, _checked_layout(cls, version)))
     _DECODERS[cls, version] = decode_body
     return decode_body
 
 
 def encoder_in_steps(cls: type[Message], version: int) -> EncoderInSteps:
-    """As `encoder`, for large messages: a generator that yields after every few KiB of array elements."""
+    """Return an encoder for large messages: a generator that yields after every few KiB of array elements."""
     return cast("EncoderInSteps", compiled(EncoderInStepsWriter, _checked_layout(cls, version)))
 
 
 def decoder_in_steps(cls: type[Message], version: int) -> DecoderInSteps:
-    """As `decoder`, for large messages: a generator that yields after every few KiB of array elements and returns.
+    """Return a decoder for large messages: a generator that yields after every few KiB of array elements.
 
-    More than `codec_parts.MAX_ROWS` elements in all arrays together are a RemoteProtocolError.
+    It returns what a `decoder` does, and raises RemoteProtocolError for more than `codec_parts.MAX_ROWS` elements in
+    all arrays together.
     """
     return cast("DecoderInSteps", compiled(DecoderInStepsWriter, _checked_layout(cls, version)))
 
 
 def encoder_source(cls: type[Message], version: int) -> str:
-    """The source of the function that encodes this message."""
+    """Return the source of the function that encodes this message."""
     return EncoderWriter(_checked_layout(cls, version)).source()
 
 
 def decoder_source(cls: type[Message], version: int) -> str:
-    """The source of the function that decodes this message."""
+    """Return the source of the function that decodes this message."""
     return DecoderWriter(_checked_layout(cls, version)).source()
 
 

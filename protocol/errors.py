@@ -1,16 +1,16 @@
-"""The one table of wire errors, and the exceptions that carry them.
+"""The table of Kafka's error codes, and the exceptions.
 
 ```
 Exception
-├── KafkaError            a failed request or item of one: a code of the table, and a sentence for people
-└── ProtocolError         bytes or messages that break the protocol; the connection they belong to is lost
-    ├── RemoteProtocolError   the peer's mistake: malformed, truncated or oversized input
-    └── LocalProtocolError    ours: a message that the chosen version cannot carry
+├── KafkaError            a failed request or item of a request: a code of the table, and a sentence
+└── ProtocolError         bytes or messages that break the protocol; their connection is closed
+    ├── RemoteProtocolError   the peer's error: malformed, truncated or oversized input
+    └── LocalProtocolError    an error on this side: a message that does not fit the chosen version
 ```
 
-`KafkaError` is the only exception that crosses layers. Handlers put it into the row of the item (a partition, a
-topic) that failed; nothing else may be shown to a client. A `ProtocolError` never becomes a response: the byte stream
-is not to be trusted any more, so the connection is closed. Source of the table: Apache Kafka 4.3.1,
+`KafkaError` is the only exception that crosses layers. Handlers write its code and sentence into the row of the item (a
+partition, a topic) that failed; clients see no other error. A `ProtocolError` never becomes a response: after it the
+byte stream is unreliable, so the connection is closed. Source of the table: Apache Kafka 4.3.1,
 `org.apache.kafka.common.protocol.Errors`.
 """
 
@@ -21,7 +21,7 @@ from typing import Final
 
 
 class ErrorCode(IntEnum):
-    """Every error code of Kafka 4.3.1, by its name there."""
+    """The error codes of Kafka 4.3.1, with Kafka's names."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -161,12 +161,12 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether a client may send the same request again and hope for another answer."""
+        """Whether the same request may succeed when a client repeats it."""
         return self in _RETRIABLE
 
     @classmethod
     def of(cls, code: int) -> ErrorCode:
-        """Return the member for `code`; a code that this table does not know is `UNKNOWN_SERVER_ERROR`, as in Kafka."""
+        """Return the member for `code`; `UNKNOWN_SERVER_ERROR` for a code that is not in this table, as in Kafka."""
         try:
             return cls(code)
         except ValueError:
@@ -174,7 +174,7 @@ class ErrorCode(IntEnum):
 
 
 NO_ERROR: Final = 0
-"""`ErrorCode.NONE` for rows that are made by the thousand: 0.06 µs less than to look the member up."""
+"""`ErrorCode.NONE` as an integer, for rows that are created by the thousand: 0.06 µs less than the member."""
 
 _RETRIABLE = frozenset(
     {
@@ -215,7 +215,7 @@ _RETRIABLE = frozenset(
 
 
 class KafkaError(Exception):
-    """A request, or one item of it, failed with `code`; `detail` names the cause, for people, also at the client."""
+    """A request, or one item of it, failed with `code`. `detail` is the cause in words; clients receive it."""
 
     def __init__(self, code: ErrorCode, detail: str = "") -> None:
         super().__init__(code, detail)
@@ -235,11 +235,11 @@ class ProtocolError(Exception):
 
 
 class RemoteProtocolError(ProtocolError):
-    """The peer sent bytes that are not what the protocol says: the connection must be closed."""
+    """The peer sent bytes that break the protocol: close the connection."""
 
 
 class DecompressionLimitError(RemoteProtocolError):
-    """Compressed data expand to more than the `limit` bytes that are allowed; they may be well-formed."""
+    """Compressed data, possibly well-formed, expand to more than `limit` bytes."""
 
     def __init__(self, codec: str, limit: int) -> None:
         super().__init__(f"{codec} data expand to more than {limit} bytes, which is the limit")
@@ -247,4 +247,4 @@ class DecompressionLimitError(RemoteProtocolError):
 
 
 class LocalProtocolError(ProtocolError):
-    """We tried to write a message that the chosen version cannot carry: a mistake of the caller."""
+    """The caller's message does not fit the chosen version."""

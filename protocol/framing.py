@@ -2,22 +2,22 @@
 
 ```
 | size | frame ........... | size | frame ........... | si     [start, end): received and not yet returned
-         ^ next_frame() returns a view of it            ^ a cut frame waits until its rest has come
+         ^ next_frame() returns a view of it            ^ an incomplete frame
 ```
 
-Sans-IO: the caller receives into `buffer()`, says how much came with `received(n)`, and takes frames until there are
-none.
+Sans-IO: the caller receives into `buffer()`, reports the number of bytes with `received(n)`, and calls `next_frame()`
+until it returns None.
 
-Where the bytes live. Most turns bring whole small frames, so all readers of one thread receive into one shared
-`ReceiveArena`; what is cut off at its end is moved into a small buffer of the reader's own by `settle()`, and idle
-readers hold nothing. A large frame gets a buffer of its own, which grows as its bytes arrive and not as its size
-claims: a peer that announces 100 MB and sends nothing costs 64 KiB. What a peer has once sent it is trusted to send
-again, up to 4 MiB, so that steady large frames are not copied while they grow. Buffers over 64 KiB are counted
-(`receive_memory`); while there are too many, none gets more room than a frame's next bytes need.
+Buffers. In most turns of the event loop whole small frames arrive, so all readers of one thread receive into one shared
+`ReceiveArena`. `settle()` moves an incomplete frame at its end into a small buffer of the reader; an idle reader has no
+buffer. A large frame has its own buffer, which grows with the bytes received, not with the size announced: a peer that
+announces 100 MB and sends nothing costs 64 KiB. The next large frame of a peer starts with a buffer of the size that it
+has already filled once, up to 4 MiB, so that successive large frames are not copied while they grow. Buffers over 64
+KiB are counted (`receive_memory`); above the limit a buffer grows only as far as the next bytes of its frame need.
 
-Who owns a frame. A frame is a writable view, good until the next `buffer()`. `retain()`, called before that, makes it
-good for as long as anything refers to it: whatever is received next goes elsewhere, nothing is copied. Nobody has to
-give a frame back: a buffer is used again when no view of it is left.
+Ownership. A frame is a writable view that is valid until the next `buffer()`. After `retain()`, called before that, it
+stays valid as long as it is referenced: the next bytes are received elsewhere, and nothing is copied. Frames need no
+release: a buffer is reused when no view of it is left.
 
 Not thread-safe: an arena and its readers belong to one thread.
 """
@@ -40,8 +40,8 @@ DEFAULT_MAX_FRAME_SIZE: Final = 100 * 1024 * 1024
 """Kafka's `socket.request.max.bytes`."""
 
 ARENA_SIZE: Final = 256 * 1024
-_LARGE: Final = 64 * 1024  # a frame over this has a buffer of its own
-_SMALL: Final = 16 * 1024  # up to this, copying the rest of a cut frame back into the arena beats a receive of its own
+_LARGE: Final = 64 * 1024  # a larger frame has its own buffer
+_SMALL: Final = 16 * 1024  # below, copying a cut frame back into the arena is faster than a separate receive
 _OTHER_PROTOCOLS: Final = [
     (b"\x16\x03", "a TLS handshake"),
     (b"\x15\x03", "a TLS server"),
@@ -52,11 +52,11 @@ _OTHER_PROTOCOLS: Final = [
     (b"SSH-", "SSH"),
 ]
 _TRUST_LIMIT: Final = 4 * 1024 * 1024
-_POOL_LIMIT: Final = 8 * 1024 * 1024  # bytes of buffers that wait for their next use
+_POOL_LIMIT: Final = 8 * 1024 * 1024  # bytes of buffers that are kept for reuse
 
 
 def frame_size(buffer: bytes | bytearray | memoryview, position: int, limit: int) -> int:
-    """Read the size at `position`. Raises RemoteProtocolError when it is negative or over `limit`."""
+    """Read the size at `position`. Raises RemoteProtocolError if it is negative or over `limit`."""
     size: int = SIZE_PREFIX.unpack_from(buffer, position)[0]
     if not 0 <= size <= limit:
         raise _bad_size(size, limit)
@@ -72,10 +72,10 @@ def _bad_size(size: int, limit: int) -> RemoteProtocolError:
 
 
 class ReceiveArena:
-    """The receive buffer that the readers of one thread share, and buffers that wait for their next use.
+    """The receive buffer that the readers of one thread share, and a pool of large buffers for reuse.
 
-    `room` is what of `view` begins at `position`: where the next bytes of whoever receives go. `memory` counts the
-    large buffers.
+    `room` is the part of `view` from `position` on, into which the next bytes are received. `memory` counts the large
+    buffers.
     """
 
     __slots__ = ("_buffer", "_pool", "_pool_bytes", "_size", "memory", "position", "room", "view")
@@ -83,12 +83,12 @@ class ReceiveArena:
     def __init__(self, size: int = ARENA_SIZE, memory: ReceiveMemory | None = None) -> None:
         self._size = size
         self.memory = ReceiveMemory() if memory is None else memory
-        self._pool: deque[bytearray] = deque()  # given back, the longest ago first; some may still be viewed
+        self._pool: deque[bytearray] = deque()  # oldest first; some may still have views
         self._pool_bytes = 0
         self._use(bytearray(size))
 
     def keep_up_to(self, position: int) -> None:
-        """What stands before `position` is kept by somebody: never write there again."""
+        """Never write before `position` again: the bytes there are still referenced."""
         if position > self._size // 2:
             full = self._buffer
             self._use(self.take(self._size))
@@ -98,7 +98,7 @@ class ReceiveArena:
             self.room = self.view[position:]
 
     def take(self, size: int) -> bytearray:
-        """A buffer of at least `size` bytes, used before or new; its content is anything."""
+        """Return a new or reused buffer of at least `size` bytes; its content is undefined."""
         for index, buffer in enumerate(self._pool):
             if size <= len(buffer) <= 2 * size and _is_free(buffer):
                 del self._pool[index]
@@ -107,16 +107,16 @@ class ReceiveArena:
         return self.memory.create(size) if size > _LARGE else bytearray(size)
 
     def give(self, buffer: bytearray) -> None:
-        """Give a large buffer back, which may be used again when no view of it is left."""
+        """Add a large buffer to the pool; it is reused when no view of it is left."""
         if self.memory.is_full:
-            return  # its memory is needed elsewhere
+            return  # others need its memory
         self._pool.append(buffer)
         self._pool_bytes += len(buffer)
         while self._pool_bytes > _POOL_LIMIT:
             self._pool_bytes -= len(self._pool.popleft())
 
     def trim(self) -> None:
-        """Forget the buffers that wait for their next use, so that their memory goes when the last view has gone."""
+        """Empty the pool, so that the memory of its buffers is freed with their last views."""
         self._pool.clear()
         self._pool_bytes = 0
 
@@ -128,7 +128,7 @@ class ReceiveArena:
 
 
 def _is_free(buffer: bytearray) -> bool:
-    """Whether nothing views the buffer: a bytearray does not change its size while a view of it lives."""
+    """Whether the buffer has no view: a bytearray with a view cannot change its size."""
     try:
         buffer.pop()
         buffer.append(0)
@@ -138,19 +138,19 @@ def _is_free(buffer: bytearray) -> bool:
 
 
 class FrameReader:
-    """The frames of one peer; see the module's docstring for whose the bytes are.
+    """The frames of one peer; for buffers and ownership see the docstring of the module.
 
     | `_view` is of | when | `_limit` |
     |---|---|---|
     | nothing (None) | nothing is buffered | |
-    | the arena | within a turn, and after `retain` until the next one | the end of what is buffered |
-    | `_own`, as large as what is buffered | a small rest, or whole frames, wait | the end of what is buffered |
+    | the arena | during a turn, and after `retain` until the next one | the end of the buffered bytes |
+    | `_own`, as large as the buffered bytes | a small cut frame, or whole frames | the end of the buffered bytes |
     | `_own`, larger | the rest of a large frame is being received | the end of the frame, or of the room for it |
 
-    `check` is called with the API key and the size of a large request before room is made for the rest of it, and may
-    refuse it with a RemoteProtocolError.
+    `check` is called with the API key and the size of a large request before memory is allocated for its rest. It may
+    raise RemoteProtocolError to reject the request.
 
-    After a RemoteProtocolError the stream has lost its frames: close it.
+    After a RemoteProtocolError the frames of the stream are lost: close the connection.
     """
 
     __slots__ = ("_arena", "_check", "_end", "_keep", "_limit", "_own", "_proven", "_start", "_view", "max_frame_size")
@@ -163,11 +163,11 @@ class FrameReader:
         self._arena = arena
         self._view: memoryview | None = None
         self._own: bytearray | None = None
-        self._start = 0  # what is buffered, in `_view`
+        self._start = 0  # the bytes buffered in `_view`
         self._end = 0
-        self._limit = 0  # up to where `_own` may be filled
+        self._limit = 0  # the end of the room in `_own`
         self._keep = False  # `retain` was called in this turn
-        self._proven = 0  # size of the largest frame so far that had a large buffer, up to what is trusted
+        self._proven = 0  # size of the largest buffer that a frame has filled, up to _TRUST_LIMIT
 
     @property
     def buffered(self) -> int:
@@ -176,19 +176,19 @@ class FrameReader:
 
     @property
     def is_within_large_frame(self) -> bool:
-        """Whether the rest of a large frame is yet to come. Raises RemoteProtocolError for a bad size."""
+        """Whether a large frame is incomplete. Raises RemoteProtocolError for a bad size."""
         rest = self._end - self._start
         frame = self._first_frame(rest)
         return frame > _LARGE and rest < frame
 
     def discard(self) -> None:
-        """Drop what is buffered: nothing more is received, and no frame taken."""
+        """Drop the buffered bytes. Afterwards nothing may be received."""
         self._view = self._own = None
         self._start = self._end = self._limit = 0
 
     def buffer(self) -> memoryview:
-        """Where the next bytes of the peer must be received; never empty. Raises RemoteProtocolError for a bad size."""
-        if self._view is None and not self._proven:  # nothing waits, and no large frame is to be expected
+        """Return where to receive the next bytes; never empty. Raises RemoteProtocolError for a bad size."""
+        if self._view is None and not self._proven:  # nothing is buffered, and no large frame is expected
             arena = self._arena
             self._view = arena.view
             self._start = self._end = arena.position
@@ -207,7 +207,7 @@ class FrameReader:
         return self._view[self._end : self._limit]
 
     def received(self, count: int) -> None:
-        """`count` bytes have come into what `buffer()` returned last."""
+        """Record that `count` bytes were received into the last `buffer()`."""
         self._end += count
 
     def next_frame(self) -> memoryview | None:
@@ -233,20 +233,20 @@ class FrameReader:
         return rest >= self._first_frame(rest)
 
     def retain(self) -> None:
-        """Keep every frame of this turn as it is for as long as anything refers to it."""
+        """Keep every frame of this turn valid as long as it is referenced."""
         if self._view is not None and self._own is None:
             self._arena.keep_up_to(self._end)
             self._keep = True
-        # An own buffer is never written before `_start`, and not used again while a frame views it.
+        # `_own` is never written before `_start`, and not reused while a frame views it.
 
     def settle(self) -> None:
-        """Keep what is left where no other reader writes; at the end of every turn.
+        """Move an incomplete frame out of the arena. Call it at the end of every turn.
 
         Raises RemoteProtocolError for a bad size.
         """
         rest = self._end - self._start
         if not rest:
-            self._view = None  # hold nothing
+            self._view = None  # keep no buffer
             if self._own is not None:
                 self._finish_own()
         elif self._own is None and not self._keep:
@@ -254,14 +254,14 @@ class FrameReader:
         self._keep = False
 
     def _first_frame(self, rest: int) -> int:
-        """Size of the first buffered frame with its prefix, or of the prefix alone while that is not whole."""
+        """Return the size of the first buffered frame with its prefix, or of the prefix if that is incomplete."""
         if rest < 4:
             return 4
         assert self._view is not None
         return 4 + frame_size(self._view, self._start, self.max_frame_size)
 
     def _arena_room(self, rest: int) -> memoryview:
-        """Go on in the arena, taking a small rest along."""
+        """Continue in the arena; copy a small incomplete frame there."""
         arena = self._arena
         start = arena.position
         end = start + rest
@@ -273,23 +273,23 @@ class FrameReader:
         self._start = start
         self._end = end
         if self._proven:
-            # The next frame is probably large: receive its beginning alone, to learn its size, and the rest in place.
+            # The next frame is probably large: receive only its start, with its size; its own buffer takes the rest.
             return arena.view[end : start + _SMALL]
         return arena.view[end:]
 
     def _move_to_own(self, rest: int, room: int) -> None:
-        """Move what is buffered into another own buffer. A cut frame gets as much room as its peer has earned."""
+        """Move the buffered bytes into another own buffer, large enough for what this peer has sent before."""
         assert self._view is not None
         view = self._view[self._start : self._end]
         frame = self._first_frame(rest)
-        if frame <= rest:  # whole frames that wait to be executed, and whatever comes behind them
+        if frame <= rest:  # whole frames that are not executed yet, and the bytes after them
             limit = rest + room
         elif rest < _SMALL and frame <= _LARGE:
             limit = rest
         else:
             if self._check is not None and rest >= _SIZE_AND_API_KEY.size:
                 self._check(_SIZE_AND_API_KEY.unpack_from(self._view, self._start)[1], frame - 4)
-            # At the end of a turn it gets no more than it has while there is little memory: it may have to wait.
+            # With little memory left, it gets no additional room at the end of a turn: it may have to wait.
             earned = rest if self._arena.memory.is_full and not room else max(2 * rest, self._proven)
             limit = min(frame, max(_LARGE, earned))
         if limit == rest <= _LARGE:
@@ -298,7 +298,7 @@ class FrameReader:
             own = self._arena.take(limit)
             own[:rest] = view
         if self._start:
-            self._drop_own()  # else its one frame has outgrown it, and the next ones of this peer will begin larger
+            self._drop_own()  # otherwise its frame has outgrown it, and the next ones start with a larger buffer
         self._own = own
         self._view = memoryview(own)
         self._start = 0
@@ -306,7 +306,7 @@ class FrameReader:
         self._limit = limit
 
     def _finish_own(self) -> None:
-        """The own buffer has served: remember whether it was a large one, and drop it."""
+        """Drop the own buffer, and store its size if it was large."""
         if self._own is not None and len(self._own) > _LARGE:
             self._proven = max(self._proven, min(len(self._own), _TRUST_LIMIT))
         self._drop_own()

@@ -1,4 +1,4 @@
-"""Requests and responses as they travel: header and body of one frame, without the size before it.
+"""Requests and responses: the header and the body of one frame, without the size before it.
 
 | request header | v0 | v1 | v2 |
 |---|---|---|---|
@@ -11,10 +11,9 @@
 | correlation id i32 | x | x |
 | tagged fields | | x |
 
-Which header goes with a body is not on the wire: flexible versions of an API have request header v2 and response
-header v1, others v1 and v0; v0 of the request header belonged to ControlledShutdown v0 alone. ApiVersions is the
-exception: its response always has header v0, since a client must be able to read the answer to a version that the
-broker does not know (KIP-511).
+The bytes do not contain the version of the header. Flexible versions of an API have request header v2 and response
+header v1, others v1 and v0. Only ControlledShutdown v0 had request header v0. The response to ApiVersions always has
+header v0, because a client must be able to read the response to a version that the broker does not support (KIP-511).
 """
 
 from __future__ import annotations
@@ -45,11 +44,12 @@ _FRAMED_CORRELATION_ID: Final = struct.Struct(">ii")
 _FRAMED_CORRELATION_ID_AND_TAGS: Final = struct.Struct(">iix")
 _LENGTH: Final = struct.Struct(">h")
 LONGEST_REPEATED_HEADER: Final = 512
-"""Bytes of the longest header that is worth a `RepeatedHeader`: tagged fields could make one as long as a frame."""
+"""Bytes of the longest header that a `RepeatedHeader` is kept for: with tagged fields one could be as long as a frame.
+"""
 
 
 class RequestHeader(msgspec.Struct, frozen=True, gc=False):
-    """The header of a request, whatever its version. `client_id` is None when it was null or the version has none."""
+    """The header of a request in any version. `client_id` is None if it was null or the version has none."""
 
     api_key: int
     api_version: int
@@ -58,7 +58,7 @@ class RequestHeader(msgspec.Struct, frozen=True, gc=False):
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
-    """The version of the request header for a request. Raises KeyError for an API key that no table has."""
+    """Return the version of the request header for a request. Raises KeyError for an unknown API key."""
     if api_key == CONTROLLED_SHUTDOWN_KEY:
         return 0 if api_version == 0 else 1
     flexible_since = by_key(api_key).flexible_since
@@ -66,7 +66,7 @@ def request_header_version(api_key: int, api_version: int) -> int:
 
 
 def response_header_version(api_key: int, api_version: int) -> int:
-    """The version of the response header for a response. Raises KeyError for an API key that no table has."""
+    """Return the version of the response header for a response. Raises KeyError for an unknown API key."""
     if api_key == API_VERSIONS_KEY:
         return 0
     return 1 if request_header_version(api_key, api_version) == 2 else 0
@@ -104,12 +104,10 @@ def decode_request_header(buffer: Buffer) -> tuple[RequestHeader, int]:
 
 
 def read_request_header(buffer: Buffer) -> tuple[int, int, int, str | None, int]:
-    """The header of a request for who needs no object of it: API key, version, correlation id, client id, and offset.
+    """Decode the header of a request; return API key, version, correlation id, client id and the offset of the body.
 
-    The offset is that of the body.
-    An unknown API key leaves the header's version open: it is read as v1, enough to name the offender. So is an
-    ApiVersions request of a version from the future, whose header has grown by tagged fields at most. Raises
-    RemoteProtocolError.
+    The header of an unknown API key is read as v1, which is enough to report the client. So is that of an ApiVersions
+    request of an unknown version: newer headers can only have tagged fields more. Raises RemoteProtocolError.
     """
     try:
         if len(buffer) == _REQUEST.size:
@@ -140,20 +138,20 @@ def read_request_header(buffer: Buffer) -> tuple[int, int, int, str | None, int]
 
 
 class RepeatedHeader:
-    """The header of a request, to know it again: a client changes nothing but the correlation id in its next one.
+    """The header of a request, to recognize it in later ones: clients change only the correlation id.
 
     ```
     | api key, version | correlation id | client id with its length, tagged fields | body
     | the same bytes   | any            | the same bytes                           ^ offset
     ```
 
-    Headers of the same bytes mean the same. To compare them takes 0.15 µs, to read one 0.5.
+    A comparison takes 0.15 µs, decoding a header 0.5 µs.
     """
 
     __slots__ = ("_identity", "_start", "_unpack", "api_key", "api_version", "client_id", "offset")
 
     def __init__(self, frame: Buffer, api_key: int, api_version: int, client_id: str | None, offset: int) -> None:
-        """`frame` is what `read_request_header` has read the rest from."""
+        """`frame` is the one that `read_request_header` decoded the other arguments from."""
         self.api_key = api_key
         self.api_version = api_version
         self.client_id = client_id
@@ -162,7 +160,7 @@ class RepeatedHeader:
         self._start, _, self._identity = self._unpack(frame, 0)
 
     def correlation_id_of(self, frame: Buffer) -> int | None:
-        """The correlation id of a request that has this header; None if it has another one."""
+        """Return the correlation id of a request with this header; None if it has another one."""
         if len(frame) < self.offset:
             return None
         start, correlation_id, identity = self._unpack(frame, 0)
@@ -173,13 +171,13 @@ _HEADER_VERSIONS: dict[tuple[int, int], int] = {}
 
 
 def _header_version(api_key: int, api_version: int) -> int:
-    """As `request_header_version`, kept in `_HEADER_VERSIONS` for the next time; 1 for an unknown API key."""
+    """Return `request_header_version`, and cache it in `_HEADER_VERSIONS`; 1 for an unknown API key."""
     try:
         version = request_header_version(api_key, api_version)
     except KeyError:
         return 1
     if api_key == CONTROLLED_SHUTDOWN_KEY or by_key(api_key).min_version <= api_version <= by_key(api_key).max_version:
-        _HEADER_VERSIONS[api_key, api_version] = version  # and nothing that peers make up, which would have no end
+        _HEADER_VERSIONS[api_key, api_version] = version  # never for versions that peers invent
     return version
 
 
@@ -197,12 +195,12 @@ def encode_response(
 
 
 def response_header_packer(api_key: int, api_version: int) -> Callable[[int], bytes]:
-    """The function that makes a response's header of its correlation id. Raises KeyError for an unknown API key."""
+    """Return the function that encodes a response header with a correlation id. Raises KeyError for an unknown key."""
     return (_CORRELATION_ID_AND_TAGS if response_header_version(api_key, api_version) == 1 else _CORRELATION_ID).pack
 
 
 def response_start_packer(api_key: int, api_version: int) -> Callable[[int, int], bytes]:
-    """The function that makes what a framed response begins with: size, then header, of the size and correlation id.
+    """Return the function that encodes the start of a framed response, size and header, from size and correlation id.
 
     Raises KeyError for an unknown API key.
     """

@@ -1,4 +1,4 @@
-"""The schema is the class: how a message class says what Kafka's bytes are, for all versions at once.
+"""The schema of messages: annotations on the fields of a class declare their encoding in all versions.
 
 ```python
 @message(key=1, versions=(4, 18), flexible_since=12)
@@ -9,8 +9,7 @@ class FetchRequest(Message):
     topics: list[FetchTopic] = []
 ```
 
-A field's annotation is the type that mypy sees (`int`, `str | None`, `list[FetchTopic]`) with what the wire needs to
-know beside it:
+The annotation of a field is its Python type (`int`, `str | None`, `list[FetchTopic]`) with markers for the encoding:
 
 | annotation | meaning |
 |---|---|
@@ -22,11 +21,11 @@ know beside it:
 | `since(n)`, `until(n)` | the versions that carry the field, both inclusive |
 | `... | None`, `nullable(since, until)` | may be null: in all versions that carry the field, or in those named |
 | `tag(n)` | in flexible versions an optional tagged field (KIP-482) |
-| `ignorable` | dropped silently in versions that cannot carry it, where other fields with a value raise |
+| `ignorable` | a version without the field drops its value; without this marker a value raises an error there |
 
-`layout(cls, version)` resolves a class for one version. Layouts are values: versions that look the same on the wire
-compare equal, so that `odradek.protocol.codec` compiles each of them only once. This module reads annotations at run
-time: message modules must not defer theirs (`from __future__ import annotations`).
+`layout(cls, version)` resolves a class for one version. Layouts are values: versions with the same encoding have equal
+layouts, so that `odradek.protocol.codec` compiles each only once. This module reads annotations at run time, so message
+modules must not use `from __future__ import annotations`.
 """
 
 from collections.abc import Callable
@@ -41,14 +40,14 @@ ZERO_UUID = bytes(16)
 
 
 class Scalar(NamedTuple):
-    """A type without parts. `code` is its `struct` format where its width is fixed, else empty."""
+    """A type without parts. `code` is its `struct` format if its width is fixed, otherwise empty."""
 
     name: str
     code: str = ""
 
 
-# Markers of two kinds must never be equal, as named tuples are: Python 3.11.2 keeps one object for equal annotations,
-# and took `Annotated[i16, since(1), until(2)]` of one module for the `Annotated[i16, since(1), tag(2)]` of another.
+# Markers of two kinds must not be equal, as named tuples would be: Python 3.11.2 keeps one object for equal annotations
+# and confused `Annotated[i16, since(1), until(2)]` in one module with `Annotated[i16, since(1), tag(2)]` in another.
 @dataclass(frozen=True, slots=True)
 class Since:
     """Marker: the first version, inclusive."""
@@ -94,7 +93,7 @@ boolean = Annotated[bool, Scalar("bool", "?")]
 string = Annotated[str, Scalar("string")]
 binary = Annotated[bytes, Scalar("bytes")]
 uuid = Annotated[bytes, Scalar("uuid", "16s")]
-# A view of the input on decoding; on encoding anything bytes-like, or a file slice (see `odradek.protocol.codec`).
+# Decoded to a view of the input; to encode, any bytes-like object or a slice of a file (see `odradek.protocol.codec`).
 record_batches = Annotated[Any, Scalar("records")]
 
 ignorable = _Ignorable()
@@ -122,10 +121,10 @@ def tag(number: int) -> Tag:
 
 
 class Structure(msgspec.Struct, gc=False):
-    """A part of a message: fields in wire order, every one with Kafka's default.
+    """A part of a message: fields in the order of the encoding, each with Kafka's default.
 
-    Messages are trees, so nothing is lost by keeping them from the garbage collector, which would look at every
-    partition of every request: it makes them a fifth cheaper to create, and smaller.
+    Messages are trees without cycles, so the garbage collector does not track them (`gc=False`). They are created a
+    fifth faster, and are smaller.
     """
 
 
@@ -134,7 +133,7 @@ class Message(Structure):
 
 
 class MessageSpec(NamedTuple):
-    """What belongs to a message and not to one of its fields.
+    """The declaration of a message: API key, versions.
 
     Versions are inclusive; `flexible_since` is None for never.
     """
@@ -155,7 +154,7 @@ _SPECS: dict[type[Message], MessageSpec] = {}
 def message(
     *, key: int | None = None, versions: tuple[int, int], flexible_since: int | None = None
 ) -> Callable[[_M], _M]:
-    """Declare the API key (None for a stored record), the valid versions, inclusive, and the first flexible one."""
+    """Declare the API key (None for a stored record), the first and last version, and the first flexible one."""
 
     def register(cls: _M) -> _M:
         _SPECS[cls] = MessageSpec(key, versions[0], versions[1], flexible_since)
@@ -165,7 +164,7 @@ def message(
 
 
 def spec(cls: type[Message]) -> MessageSpec:
-    """The declaration of a message class."""
+    """Return the declaration of a message class."""
     return _SPECS[cls]
 
 
@@ -181,7 +180,7 @@ class Field(NamedTuple):
     nullable_last: int
     tag: int | None
     is_ignorable: bool
-    default: Any  # a value; for a structure the class itself, meaning "a fresh one"
+    default: Any  # a value; for a structure its class, of which a new instance is created
 
     def exists_in(self, version: int) -> bool:
         return self.first_version <= version <= self.last_version
@@ -191,7 +190,7 @@ class Field(NamedTuple):
 
 
 class LayoutField(NamedTuple):
-    """A field as one version writes it. `part` is the nested layout when `kind` is a Structure class."""
+    """A field in one version. `part` is the nested layout if `kind` is a Structure class."""
 
     name: str
     kind: Any
@@ -202,10 +201,10 @@ class LayoutField(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A structure as one version writes it: a value that says everything an encoder and a decoder need.
+    """A structure in one version: all that an encoder and a decoder depend on.
 
-    `fields` are in wire order, `tagged` by tag number, `absent` are the fields that this version cannot carry and that
-    must have their defaults. `flexible` means compact lengths and a tag section at the end (KIP-482).
+    `fields` are in the order of the encoding, `tagged` by tag number. `absent` are fields that this version does not
+    have; they must have their defaults. `flexible` means compact lengths and a tag section at the end (KIP-482).
     """
 
     cls: type[Structure]
@@ -216,7 +215,7 @@ class Layout(NamedTuple):
 
 
 def _unwrap(annotation: Any) -> tuple[Any, list[Any], bool]:
-    """Take an annotation apart: the bare type, all markers on the way to it, and whether None is allowed."""
+    """Return the bare type of an annotation, all its markers, and whether None is allowed."""
     markers: list[Any] = []
     optional = False
     while True:
@@ -234,7 +233,7 @@ def _unwrap(annotation: Any) -> tuple[Any, list[Any], bool]:
 
 @cache
 def fields(cls: type[Structure]) -> tuple[Field, ...]:
-    """The fields of a structure in wire order, as declared."""
+    """Return the declared fields of a structure, in the order of the encoding."""
     hints = get_type_hints(cls, include_extras=True)
     return tuple(
         _field(name, hints[name], default, factory)
@@ -270,13 +269,13 @@ def _field(name: str, annotation: Any, default: Any, factory: Any) -> Field:
 
 @cache
 def layout(cls: type[Structure], version: int, flexible: bool | None = None) -> Layout:
-    """Resolve `cls` for `version`.
+    """Return the layout of `cls` in `version`.
 
-    `flexible` is inherited by nested structures; a message takes it from its declaration.
+    Pass `flexible` for structures only; messages declare it.
     """
     if flexible is None:
         if not issubclass(cls, Message):
-            raise TypeError(f"{cls.__name__} is a part of a message: say whether it is flexible")
+            raise TypeError(f"{cls.__name__} is a part of a message: pass `flexible`")
         flexible = spec(cls).is_flexible(version)
     plain: list[LayoutField] = []
     tagged: list[tuple[int, LayoutField]] = []
@@ -299,7 +298,7 @@ def layout(cls: type[Structure], version: int, flexible: bool | None = None) -> 
 
 
 class _Default:
-    """Defaults are parts of layouts, and layouts are dictionary keys, so an empty list stands as an empty tuple."""
+    """Layouts contain defaults and are dictionary keys, so an empty list is stored as an empty tuple."""
 
     @staticmethod
     def freeze(value: Any) -> Any:

@@ -27,10 +27,10 @@ def uvarint(value: int) -> bytes:
 
 
 def uvarint_rest(buffer: Buffer, offset: int, first: int) -> tuple[int, int]:
-    """Go on decoding an unsigned varint after its first byte, 128 or more; `offset` is that of the second byte.
+    """Decode the rest of an unsigned varint whose first byte is 128 or more; `offset` is that of the second byte.
 
-    Returns the value and the offset after it. Raises RemoteProtocolError when it does not end within five bytes or 32
-    bits, IndexError when the buffer ends before it does.
+    Returns the value and the offset after it. Raises RemoteProtocolError if it does not end within five bytes or 32
+    bits, IndexError if the buffer ends inside it.
     """
     value = first & 127
     for shift in (7, 14, 21, 28):

@@ -4,8 +4,8 @@ Zigzag folds the sign into the lowest bit (0, -1, 1, -2 become 0, 1, 2, 3), so t
 short. At most 5 bytes make a varint (32 bits) and 10 a varlong (64 bits). Source: Kafka `ByteUtils`, after sint32 and
 sint64 of Protocol Buffers.
 
-Batches are read and written by loops that handle the short cases inline; what is here is the general case behind them,
-and `SHORT_VARINTS`, the encodings that nearly every length of a record needs.
+The loops that read and write batches handle short varints inline. This module has the general case, and
+`SHORT_VARINTS`, the encodings of nearly every length in a record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INT64_MAX: Final = (1 << 63) - 1
 def encode_varint(value: int) -> bytes:
     """Encode a signed integer of up to 64 bits; raise LocalProtocolError for a wider one.
 
-    A varint and a varlong of one value have the same bytes, so this writes both.
+    A varint and a varlong of one value have the same bytes.
     """
     if not INT64_MIN <= value <= INT64_MAX:
         raise LocalProtocolError(f"{value} does not fit into 64 bits")
@@ -38,7 +38,7 @@ def encode_varint(value: int) -> bytes:
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     """Decode a varint of 32 bits; return the value and the position after it.
 
-    Raises RemoteProtocolError when it is longer, IndexError when the buffer ends before it does.
+    Raises RemoteProtocolError if it is longer, IndexError if the buffer ends inside it.
     """
     byte = buffer[position]
     if byte < 128:
@@ -53,7 +53,7 @@ def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
 
 def _read(buffer: Buffer, position: int, bits: int) -> tuple[int, int]:
     zigzag = 0
-    # Differs from Kafka: bits beyond the width are refused, because dropping them makes a number out of garbage.
+    # Differs from Kafka: bits beyond the width are an error, because without them garbage would become a number.
     for shift in range(0, bits, 7):
         byte = buffer[position]
         position += 1
@@ -66,7 +66,7 @@ def _read(buffer: Buffer, position: int, bits: int) -> tuple[int, int]:
 
 
 SHORT_VARINTS: Final = tuple(encode_varint(value) for value in range(8192))
-"""The encodings of 0 to 8191, all that take one or two bytes."""
+"""The encodings of 0 to 8191, which take one or two bytes."""
 
 ZIGZAG: Final = tuple((value >> 1) ^ -(value & 1) for value in range(128))
-"""What the varints of one byte stand for."""
+"""The values of the varints of one byte."""

@@ -1,7 +1,6 @@
-"""Layouts as text: one version of an API as a tree of fields, or what changed from version to version.
+"""APIs as text: the list of all, one version as a tree of fields, or the changes from version to version.
 
-The words beside the fields and above the tables come from where they are written, the comments and docstrings of
-`odradek.protocol.messages`.
+The descriptions of fields and versions are the comments and docstrings in `odradek.protocol.messages`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _FIELD = re.compile(r"(\w+): ")
 
 
 def show_list() -> Iterator[str]:
-    """A line for each API."""
+    """Yield a line for each API."""
     yield f"{'key':>3}  {'name':<28} {'versions':<9} flexible"
     for key in sorted(NAMES):
         api = by_key(key)
@@ -34,7 +33,7 @@ def show_list() -> Iterator[str]:
 
 
 def show_version(api: Api, version: int) -> Iterator[str]:
-    """Request and response of one version: headers, fields, and the functions that are compiled from them."""
+    """Yield request and response of one version: headers, fields, and the source of their encoders and decoders."""
     request_header = request_header_version(api.key, version)
     response_header = response_header_version(api.key, version)
     yield f"{api.name} (API key {api.key}), version {version} of {_range(api.request)}"
@@ -43,7 +42,7 @@ def show_version(api: Api, version: int) -> Iterator[str]:
         yield ""
         kind = "request" if cls is api.request else "response"
         flexible = "flexible" if of.flexible else "not flexible"
-        yield f"{cls.__name__} v{version}, {flexible}, behind {kind} header v{header}"
+        yield f"{cls.__name__} v{version}, {flexible}, after {kind} header v{header}"
         yield from _tree(of, 1)
     for cls in (api.request, api.response):
         for verb, source in (("decode", codec.decoder_source), ("encode", codec.encoder_source)):
@@ -53,7 +52,7 @@ def show_version(api: Api, version: int) -> Iterator[str]:
 
 
 def show_history(api: Api) -> Iterator[str]:
-    """All versions of an API: what it is for, and what each version changed in request and response."""
+    """Yield the purpose of an API, and what each version changed in request and response."""
     yield from (sys.modules[api.request.__module__].__doc__ or "").rstrip().splitlines()
     for cls in (api.request, api.response):
         yield ""
@@ -80,7 +79,7 @@ def _tree(of: Layout, depth: int) -> Iterator[str]:
 
 
 def _commented(text: str, comment: str) -> Iterator[str]:
-    """The comment beside the text, or below a long one, folded at the right margin."""
+    """Yield the comment beside the text, or below a long text, wrapped at the right margin."""
     if not comment:
         yield text
         return
@@ -94,7 +93,7 @@ def _commented(text: str, comment: str) -> Iterator[str]:
 
 @cache
 def _comments(cls: type[Structure]) -> dict[str, str]:
-    """The comment of each field, from the source: behind it on its line, or on lines of their own above it."""
+    """Return the comment of each field in the source: at the end of its line, or on the lines above it."""
     comments: dict[str, str] = {}
     above: list[str] = []
     for line in inspect.getsource(cls).splitlines():

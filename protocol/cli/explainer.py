@@ -1,11 +1,11 @@
-"""Explains bytes: a decoder that walks the layouts of `odradek.protocol.schema` field by field.
+"""A decoder that explains the bytes of a message: a row with offset, name and value for every field.
 
-`python -m protocol decode` prints its rows. Compiled decoders (`odradek.protocol.codec`) are many times as fast and say
-little when bytes are malformed; this one knows offset and field at every moment. Neither is made from the other, and
-the tests hold them to yield the same values and to refuse the same bytes.
+`python -m protocol decode` prints its rows. Compiled decoders (`odradek.protocol.codec`) are many times as fast, but
+report little about malformed bytes; this one reports the offset and the field. The two are independent; tests check
+that they return the same values and reject the same bytes.
 
-Rows that are not headings follow each other without a gap: together they are the bytes that were explained. Headings
-are zero bytes long: elements of arrays, structures, record batches.
+Headings (elements of arrays, structures, record batches) are rows of zero bytes. The other rows follow each other
+without a gap.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from odradek.protocol.uvarint import uvarint_rest
 
 
 class Row(NamedTuple):
-    """What the bytes from `start` to `end` (exclusive) are; `depth` counts the structures and arrays around it."""
+    """The bytes from `start` to `end` (exclusive) and their meaning; `depth` counts the structures around them."""
 
     start: int
     end: int
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 class ExplanationError(RemoteProtocolError):
-    """The bytes at `offset` cannot be those of the field that `path` leads to."""
+    """The bytes at `offset` are not a value of the field with this `path`."""
 
     def __init__(self, offset: int, path: str, reason: str) -> None:
         super().__init__(f"decoding stopped at offset {offset}, {path}: {reason}")
@@ -56,7 +56,7 @@ _CLIENT_ID = _header_field("client_id", "string", nullable=True)
 
 
 class Explainer:
-    """Walks a buffer from `offset` to its end. `rows` grow as it goes, and stay when an ExplanationError ends it."""
+    """Decodes a buffer from `offset` to its end. `rows` keeps the rows before an ExplanationError."""
 
     def __init__(self, buffer: Buffer, offset: int = 0) -> None:
         self.buffer = memoryview(buffer)
@@ -65,11 +65,11 @@ class Explainer:
         self._path: list[str] = []
 
     def size_prefix(self) -> None:
-        """Explain the four bytes in front of a frame that say how long it is."""
+        """Explain the four bytes of size before a frame."""
         self._field(_header_field("size", "int32", "i"), False, 0)
 
     def request(self, api: Api, version: int) -> Message:
-        """Explain a whole request, which must be of this API and version."""
+        """Explain a whole request. Raises ExplanationError if it is of another API or version."""
         for field, expected in ((_API_KEY, api.key), (_API_VERSION, version)):
             start = self.offset
             found = self._field(field, False, 0)
@@ -91,7 +91,7 @@ class Explainer:
         return self.message(api.response, version)
 
     def message(self, cls: type[Message], version: int) -> Message:
-        """Explain the body of a message, with which the buffer must end."""
+        """Explain the body of a message. Raises ExplanationError if bytes follow it."""
         self._heading(0, f"{cls.__name__} v{version}", "")
         message = self._structure(layout(cls, version), 0)
         if self.offset < len(self.buffer):
@@ -146,7 +146,7 @@ class Explainer:
             self._row(start, depth, field.name, "null")
             return None
         remaining = len(self.buffer) - self.offset
-        if count > remaining:  # no element takes less than a byte
+        if count > remaining:  # every element takes at least a byte
             raise self._error(
                 f"{pluralize(count, 'element')} where {pluralize(remaining, 'byte remains', 'bytes remain')}", start
             )
@@ -167,7 +167,7 @@ class Explainer:
         return self._structure(part, depth + 1)
 
     def _tagged_fields(self, known: Sequence[tuple[int, LayoutField]], depth: int) -> dict[str, Any]:
-        """Explain the section at the end of a flexible structure; returns a value for each field known."""
+        """Explain the section at the end of a flexible structure; return the values of the known fields."""
         self._path.append("tagged fields")
         values = {field.name: _default(field) for _, field in known}
         fields = dict(known)
@@ -196,7 +196,7 @@ class Explainer:
         return values
 
     def _record_batches(self, records: memoryview, start: int, depth: int) -> None:
-        """Summarise what a `records` field holds. Batches are a protocol of their own: mistakes there stop nothing."""
+        """Summarize the batches in a `records` field; a malformed batch is a row, not an error of the message."""
         magic = records[MAGIC_POSITION] if len(records) > MAGIC_POSITION else None
         if magic in (0, 1):
             self.rows.append(Row(start, start, depth, "message set", f"magic {magic}"))
@@ -215,7 +215,7 @@ class Explainer:
                 self.rows.append(Row(start + end, start + end, depth, "batch", text))
 
     def _length(self, field: LayoutField, flexible: bool, code: str) -> int | None:
-        """Read a length or count, None for null, and check it against what the field allows."""
+        """Read a length or count, None for null. Raises ExplanationError for one that the field does not allow."""
         start = self.offset
         length: int
         if flexible:
@@ -261,7 +261,7 @@ class Explainer:
 
 
 def _default(field: LayoutField) -> Any:
-    """The value of a tagged field that is not there."""
+    """Return the value of a tagged field that is absent."""
     if field.is_array and field.default == ():
         return []
     if field.part is not None and field.default is not None:

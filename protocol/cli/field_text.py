@@ -1,4 +1,4 @@
-"""How `python -m protocol` writes types and values: short enough for a line, exact enough to compare."""
+"""Types, defaults and values of fields as text of one line."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from odradek.protocol.records.batch_header import CODEC_BITS, BatchHeader
 from odradek.protocol.schema import LayoutField, Scalar
 from odradek.protocol.uuids import uuid_to_text
 
-BYTES_SHOWN = 32  # of a `bytes` field; its length is told in any case
+BYTES_SHOWN = 32  # of a `bytes` field, after its length
 
 _ERRORS = {code.value: code.name for code in ErrorCode}
 _CODECS = {codec.value: codec.name.lower() for codec in Codec}
 
 
 def type_text(field: LayoutField) -> str:
-    """The type of a field: `int32`, `array of FetchTopic`, `string or null`."""
+    """Return the type of a field: `int32`, `array of FetchTopic`, `string or null`."""
     name = field.kind.name if isinstance(field.kind, Scalar) else field.kind.__name__
     return f"{'array of ' if field.is_array else ''}{name}{' or null' if field.is_nullable else ''}"
 
 
 def default_text(field: LayoutField) -> str:
-    """The default of a field, empty for a structure: that has those of its fields."""
+    """Return the default of a field; empty for a structure, whose fields have their own."""
     if field.is_array:
         return "null" if field.default is None else "[]"
     if not isinstance(field.kind, Scalar):
@@ -38,7 +38,7 @@ def default_text(field: LayoutField) -> str:
 
 
 def value_text(field: LayoutField, value: Any) -> str:
-    """A value of a field without parts; codes that have a name with it."""
+    """Return a value of a field without parts; error codes and API keys with their names."""
     if value is None:
         return "null"
     match field.kind.name:
@@ -60,7 +60,7 @@ def value_text(field: LayoutField, value: Any) -> str:
 
 
 def bytes_text(value: Buffer) -> str:
-    """How many bytes, and the first of them in hex."""
+    """Return the number of bytes, and the first ones in hex."""
     shown = bytes(value[:BYTES_SHOWN]).hex()
     return f"{pluralize(len(value), 'byte')} {shown}{'…' if len(value) > BYTES_SHOWN else ''}".rstrip()
 

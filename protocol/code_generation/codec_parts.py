@@ -1,9 +1,9 @@
-"""What the source of compiled codecs refers to: tables for what is short, functions for what is long, rare or wrong.
+"""Tables and functions that generated codecs call: tables for short values, functions for long, rare or wrong ones.
 
 Most strings, byte strings and arrays of integers are short. For those the source calls an entry of a table, a `struct`
-function, right on the buffer; everything else is left to the functions here, so that the source stays short, too. In
-all of them a length or count is the real one, -1 for null. In flexible versions, where it is a varint of one more
-(KIP-482), `length` is one less than the first byte of that varint, 127 or more when others follow.
+function; the functions handle all others, so that the source stays short. All of them take the real length or count, -1
+for null. In flexible versions, where a varint of one more encodes it (KIP-482), `length` is one less than the first
+byte of that varint: 127 or more if other bytes follow.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
 from odradek.protocol.uvarint import uvarint, uvarint_rest
 
-SHORT_BYTES: Final = 127  # shorter contents have a compact length of one byte
-SHORT_ARRAY: Final = 16  # the replicas of a partition, the partitions of an assignment
+SHORT_BYTES: Final = 127  # shorter values have a compact length of one byte
+SHORT_ARRAY: Final = 16  # such as the replicas of a partition, the partitions of an assignment
 MAX_ROWS: Final = 100_000
-"""Elements of all arrays of one large request together; the least that a real one has is some ten bytes each."""
+"""The most elements in all arrays of a large request; in real requests an element takes at least ten bytes."""
 STEP_BYTES: Final = 4096
-"""Bytes that a codec in steps reads or writes between two steps: at most half a millisecond of two-byte elements."""
+"""Bytes that a codec in steps reads or writes in a step: half a millisecond with elements of two bytes."""
 MAX_TAGGED_FIELDS: Final = 1000
-"""Tagged fields of one structure: no message of Kafka declares more than ten."""
-MAX_STRING_SIZE: Final = 0x7FFF  # also in flexible versions, where a varint could say more: Kafka's classes refuse it
+"""The most tagged fields of a structure: no message of Kafka declares more than ten."""
+MAX_STRING_SIZE: Final = 0x7FFF  # also in flexible versions, whose varints could be larger: Kafka's classes reject them
 
 
 @lru_cache(maxsize=1024)
 def fixed(codes: str) -> struct.Struct:
-    """Return the compiled `struct` format of big-endian fields in a row."""
+    """Return the `struct` of successive big-endian fields."""
     return struct.Struct(">" + codes)
 
 
@@ -38,17 +38,17 @@ short_bytes: Final = tuple(fixed(f"{size}s").unpack_from for size in range(SHORT
 
 
 def short_array_unpackers(code: str) -> tuple[Any, ...]:
-    """A table whose entry n reads n numbers in a row."""
+    """Return a table whose entry n reads n numbers."""
     return tuple(fixed(f"{count}{code}").unpack_from for count in range(SHORT_ARRAY))
 
 
 def short_array_packers(code: str) -> tuple[Any, ...]:
-    """A table whose entry n writes n numbers in a row."""
+    """Return a table whose entry n writes n numbers."""
     return tuple(fixed(f"{count}{code}").pack for count in range(SHORT_ARRAY))
 
 
 def bad_length(what: str, length: int, remaining: int) -> RemoteProtocolError:
-    """The error for a length or count that the version or the buffer does not allow."""
+    """Return the error for a length or count that the version or the buffer does not allow."""
     if length == -1:
         return RemoteProtocolError(f"{what} is null, which this version does not allow")
     return RemoteProtocolError(
@@ -57,17 +57,17 @@ def bad_length(what: str, length: int, remaining: int) -> RemoteProtocolError:
 
 
 def too_many_rows(rows: int) -> RemoteProtocolError:
-    """The error for a request with more than `MAX_ROWS` elements in its arrays."""
+    """Return the error for a request with more than `MAX_ROWS` elements in its arrays."""
     return RemoteProtocolError(f"its arrays have {rows} elements or more, where {MAX_ROWS} are the most")
 
 
 def too_many_tagged_fields(count: int) -> RemoteProtocolError:
-    """The error for a structure with more than `MAX_TAGGED_FIELDS`."""
+    """Return the error for a structure with more than `MAX_TAGGED_FIELDS`."""
     return RemoteProtocolError(f"a structure has {count} tagged fields, where {MAX_TAGGED_FIELDS} are the most")
 
 
 def long_length(buffer: memoryview, offset: int, length: int) -> tuple[int, int]:
-    """Read on in a compact length whose first byte says that others follow."""
+    """Read the rest of a compact length of several bytes; return it and the offset after it."""
     byte = buffer[offset]
     if byte < 128:
         return (byte << 7 | length + 1 & 127) - 1, offset + 1
@@ -76,7 +76,7 @@ def long_length(buffer: memoryview, offset: int, length: int) -> tuple[int, int]
 
 
 def read_bytes(buffer: memoryview, offset: int, length: int, what: str, *, nullable: bool) -> tuple[bytes | None, int]:
-    """Read bytes of any length; returns them and the offset after them."""
+    """Read bytes of any length; return them and the offset after them."""
     if length == -1 and nullable:
         return None, offset
     if not 0 <= length <= len(buffer) - offset:
@@ -85,7 +85,7 @@ def read_bytes(buffer: memoryview, offset: int, length: int, what: str, *, nulla
 
 
 def read_string(buffer: memoryview, offset: int, length: int, what: str, *, nullable: bool) -> tuple[str | None, int]:
-    """Read a string of any length; returns it and the offset after it."""
+    """Read a string of any length; return it and the offset after it."""
     if length > MAX_STRING_SIZE:
         raise RemoteProtocolError(f"{what} claims length {length} where strings have {MAX_STRING_SIZE} at most")
     content, offset = read_bytes(buffer, offset, length, what, nullable=nullable)
@@ -95,7 +95,7 @@ def read_string(buffer: memoryview, offset: int, length: int, what: str, *, null
 def read_array(
     buffer: memoryview, offset: int, length: int, what: str, code: str, *, nullable: bool
 ) -> tuple[list[Any] | None, int]:
-    """Read an array of any number of numbers; returns it and the offset after it."""
+    """Read an array of numbers; return it and the offset after it."""
     if length == -1 and nullable:
         return None, offset
     size = fixed(code).size
@@ -105,7 +105,7 @@ def read_array(
 
 
 def skip_tagged_fields(buffer: memoryview, offset: int, count: int) -> int:
-    """Step over a section of tagged fields, none of them known; `count` is its first byte. Returns the offset after."""
+    """Skip a section of unknown tagged fields; `count` is its first byte. Return the offset after it."""
     if count > 127:
         count, offset = uvarint_rest(buffer, offset, count)
         if count > MAX_TAGGED_FIELDS:
@@ -116,7 +116,7 @@ def skip_tagged_fields(buffer: memoryview, offset: int, count: int) -> int:
 
 
 def read_tag(buffer: memoryview, offset: int) -> tuple[int, int, int]:
-    """Read number and size of a tagged field; returns the number, where its value begins and where it ends."""
+    """Read number and size of a tagged field; return the number, and the start and the end of the value."""
     number = buffer[offset]
     offset += 1
     if number > 127:
@@ -131,12 +131,12 @@ def read_tag(buffer: memoryview, offset: int) -> tuple[int, int, int]:
 
 
 def bad_tag(what: str) -> RemoteProtocolError:
-    """The error for a tagged field whose value is shorter or longer than its size."""
+    """Return the error for a tagged field whose value is shorter or longer than its size."""
     return RemoteProtocolError(f"tagged field {what} has another size")
 
 
 def string_length(length: int) -> bytes:
-    """The compact length of a string that is not short."""
+    """Encode the compact length of a string that is not short."""
     if length > MAX_STRING_SIZE:
         raise LocalProtocolError(f"a string of {pluralize(length, 'byte')} where {MAX_STRING_SIZE} are the most")
     return uvarint(length + 1)

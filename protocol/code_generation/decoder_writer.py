@@ -1,4 +1,4 @@
-"""Writes the source of decoders: one straight-line function per layout. `odradek.protocol.codec` compiles it."""
+"""The source of decoders: a straight-line function for each layout, which `odradek.protocol.codec` compiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odradek.protocol.uvarint import uvarint_rest
 
 
 def minimum_size(of: Layout) -> int:
-    """The fewest bytes that a structure of this layout takes, at least 1 so that counts can be checked against it."""
+    """Return the least bytes of a structure with this layout; at least 1, so that counts can be checked against it."""
     return max(1, sum(minimum_field_size(field, of.flexible) for field in of.fields) + of.flexible)
 
 
@@ -31,15 +31,16 @@ def minimum_field_size(field: LayoutField, flexible: bool) -> int:
 class DecoderWriter(SourceWriter):
     """Writes decoders: in the source `b` is the buffer, `o` the offset and `end` where the buffer ends.
 
-    Fields of fixed width wait in a run, so that one call unpacks neighbours and the length behind them. Whatever else
-    moves `o` or begins a block must `flush` the run first, and an expression for a value holds only after that.
+    Fields of fixed width are collected in a run, so that one call unpacks neighbours and the length after them. All
+    other code that moves `o` or begins a block must `flush` the run first; the expression of a value is valid only
+    after that.
     """
 
     verb = "decode"
 
     def __init__(self, of: Layout) -> None:
         super().__init__(of)
-        self._run: list[tuple[str, str, str]] = []  # code, variable, what it is
+        self._run: list[tuple[str, str, str]] = []  # code, variable, comment
 
     def source(self) -> str:
         self.refer("bad_length", parts.bad_length)
@@ -53,30 +54,30 @@ class DecoderWriter(SourceWriter):
         return "\n".join(self.lines) + "\n"
 
     def begin(self) -> None:
-        """Write what else comes before the first field; for subclasses."""
+        """Write code before the first field; for subclasses."""
 
     def end(self) -> None:
-        """Write what else comes after the last field; for subclasses."""
+        """Write code after the last field; for subclasses."""
 
     def elements(self, n: str, depth: int) -> None:
-        """Write what is done once the number of an array's elements is known; for subclasses."""
+        """Write code after the number of elements of an array is read; for subclasses."""
 
     def after_element(self, depth: int) -> None:
-        """Write what is done after each element of an array that is not one of numbers; for subclasses."""
+        """Write code after each element of an array, other than arrays of numbers; for subclasses."""
 
     def structure(self, of: Layout, depth: int) -> str:
-        """Write the decoding of a structure; returns the expression that builds it."""
+        """Write the decoding of a structure; return the expression that creates it."""
         values = {field.name: self.field(field, of.flexible, depth) for field in of.fields}
         if of.flexible:
             self.tagged_fields(of, values, depth)
         declared = list(fields(of.cls))
-        while declared and declared[-1].name not in values:  # the class itself has the defaults of the last ones
+        while declared and declared[-1].name not in values:  # the class has the defaults of the last ones
             declared.pop()
         arguments = (values.get(field.name) or self.default(field.default) for field in declared)
         return f"{self.refer_class(of.cls)}({', '.join(arguments)})"
 
     def default(self, value: Any) -> str:
-        """An expression for the value of a field that is not there."""
+        """Return an expression for the value of an absent field."""
         if value in ([], ()):
             return "[]"
         if isinstance(value, type):
@@ -86,7 +87,7 @@ class DecoderWriter(SourceWriter):
         return repr(value)
 
     def field(self, field: LayoutField, flexible: bool, depth: int) -> str:
-        """Write the decoding of a field; returns an expression for its value."""
+        """Write the decoding of a field; return an expression for its value."""
         if code := fixed_code(field):
             return self.take(code, "v", field.name)
         if field.part is not None and not field.is_array:
@@ -103,7 +104,7 @@ class DecoderWriter(SourceWriter):
         return value
 
     def take(self, code: str, prefix: str, what: str) -> str:
-        """Let something of fixed width wait in the run; returns its variable."""
+        """Add a value of fixed width to the run; return its variable."""
         variable = self.fresh(prefix)
         self._run.append((code, variable, what))
         return variable
@@ -124,7 +125,7 @@ class DecoderWriter(SourceWriter):
         self._run.clear()
 
     def first_length(self, field: LayoutField, flexible: bool, depth: int) -> str:
-        """Write the reading of a length or count, -1 for null, of a compact one as far as its first byte says it."""
+        """Write the reading of a length or count, -1 for null; of a compact one only the first byte."""
         if flexible and not self._run:
             n = self.fresh("n")
             self.line(depth, f"{n} = b[o] - 1; o += 1")
@@ -137,18 +138,18 @@ class DecoderWriter(SourceWriter):
         return n
 
     def other_length(self, flexible: bool, n: str, depth: int) -> None:
-        """Write the reading of the other bytes of a compact length, if there are any."""
+        """Write the reading of the other bytes of a compact length."""
         if flexible:
             self.line(depth, f"if {n} > 126: {n}, o = {self.refer('long_length', parts.long_length)}(b, o, {n})")
 
     def length(self, field: LayoutField, flexible: bool, depth: int) -> str:
-        """Write the reading of a whole length or count, -1 for null; returns its variable."""
+        """Write the reading of a whole length or count, -1 for null; return its variable."""
         n = self.first_length(field, flexible, depth)
         self.other_length(flexible, n, depth)
         return n
 
     def check(self, field: LayoutField, n: str, size: int, value: str, depth: int) -> int:
-        """Write the null case, and the check that n times `size` bytes remain; returns the depth to go on at."""
+        """Write the null case, and the check that n times `size` bytes remain; return the depth to continue at."""
         total = n if size == 1 else f"{n} * {size}"
         unless = f"if not -1 < {total} <= end - o: raise bad_length({field.name!r}, {n}, end - o)"
         if not field.is_nullable:
@@ -160,7 +161,7 @@ class DecoderWriter(SourceWriter):
         return depth + 1
 
     def text(self, field: LayoutField, flexible: bool, value: str, depth: int) -> None:
-        """A string or bytes."""
+        """Write the decoding of a string or bytes."""
         n = self.first_length(field, flexible, depth)
         is_string = field.kind.name == "string"
         content = f"{self.refer('short_bytes', parts.short_bytes)}[{n}](b, o)[0]"
@@ -171,7 +172,7 @@ class DecoderWriter(SourceWriter):
         self.if_long(field, flexible, n, f"{read}(b, o, {n}, {field.name!r}", value, depth)
 
     def numbers(self, field: LayoutField, flexible: bool, code: str, value: str, depth: int) -> None:
-        """An array of numbers."""
+        """Write the decoding of an array of numbers."""
         n = self.first_length(field, flexible, depth)
         table = self.refer(f"short_array_{code.replace('?', 'bool')}", parts.short_array_unpackers(code))
         content = f"[*{table}[{n}](b, o)]; o += {n} * {fixed(code).size}"
@@ -181,13 +182,13 @@ class DecoderWriter(SourceWriter):
         self.elements(n, depth)
 
     def if_short(self, field: LayoutField, n: str, limit: int, then: str, value: str, depth: int) -> None:
-        """Write the null case, and what to do with contents shorter than `limit`."""
+        """Write the null case, and the case of values shorter than `limit`."""
         if field.is_nullable:
             self.line(depth, f"if {n} == -1: {value} = None")
         self.line(depth, f"{'elif' if field.is_nullable else 'if'} -1 < {n} < {limit}: {then}  # {field.name}")
 
     def if_long(self, field: LayoutField, flexible: bool, n: str, call: str, value: str, depth: int) -> None:
-        """Write what to do with all other contents: `call` reads them."""
+        """Write the case of all other values: `call` reads them."""
         self.line(depth, "else:")
         self.other_length(flexible, n, depth + 1)
         self.line(depth + 1, f"{value}, o = {call}, nullable={field.is_nullable})")
@@ -258,9 +259,9 @@ class DecoderWriter(SourceWriter):
 
 
 class DecoderInStepsWriter(DecoderWriter):
-    """Writes decoders of large requests: generators, which yield after every few KiB of array elements.
+    """Writes decoders of large requests: generators that yield after every few KiB of array elements.
 
-    They raise RemoteProtocolError where all arrays together have more than `MAX_ROWS` elements.
+    They raise RemoteProtocolError if all arrays together have more than `MAX_ROWS` elements.
     """
 
     def begin(self) -> None:

@@ -1,4 +1,4 @@
-"""Writes the source of encoders: one straight-line function per layout. `odradek.protocol.codec` compiles it."""
+"""The source of encoders: a straight-line function for each layout, which `odradek.protocol.codec` compiles."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ BYTES_LIKE = (bytes, bytearray, memoryview)
 
 
 class EncoderWriter(SourceWriter):
-    """Writes encoders: in the source `m` is the message, `out` the bytearray that grows.
+    """Writes encoders: in the source `m` is the message, `out` the bytearray to append to.
 
-    Values of fixed width wait in a run, so that neighbours, and the length or count behind them, are packed by one
-    call. Whatever else writes to `out` or begins a block must `flush` the run first.
+    Values of fixed width are collected in a run, so that one call packs neighbours and the length or count after them.
+    All other code that writes to `out` or begins a block must `flush` the run first.
     """
 
     verb = "encode"
 
     def __init__(self, of: Layout) -> None:
         super().__init__(of)
-        self._run: list[tuple[str, str]] = []  # code, expression; "x" is a zero byte without one
+        self._run: list[tuple[str, str]] = []  # code, expression; "x" is a zero byte without an expression
 
     def source(self) -> str:
         self.refer("LocalProtocolError", LocalProtocolError)
@@ -37,13 +37,13 @@ class EncoderWriter(SourceWriter):
         return "\n".join(self.lines) + "\n"
 
     def begin(self) -> None:
-        """Write what else comes before the first field; for subclasses."""
+        """Write code before the first field; for subclasses."""
 
     def end(self) -> None:
-        """Write what else comes after the last field; for subclasses."""
+        """Write code after the last field; for subclasses."""
 
     def after_element(self, out: str, depth: int) -> None:
-        """Write what is done after each element of an array that is not one of numbers; for subclasses."""
+        """Write code after each element of an array, other than arrays of numbers; for subclasses."""
 
     def structure(self, of: Layout, m: str, out: str, depth: int) -> None:
         for field in of.absent:
@@ -56,19 +56,19 @@ class EncoderWriter(SourceWriter):
             self.tagged_fields(of, m, out, depth)
 
     def differs(self, field: LayoutField, value: str) -> str:
-        """An expression: whether a value is not the field's default."""
+        """Return an expression that is true if a value is not the field's default."""
         if field.default is None:
             return f"{value} is not None"
         if field.is_array:
             return f"{value} is None or len({value})" if field.is_nullable else value
         if isinstance(field.kind, Scalar):
             return f"{value} != {field.default!r}"
-        # One instance to compare with, which nobody else sees.
+        # An instance to compare with, used nowhere else.
         return f"{value} != {self.refer(f'default_{field.kind.__name__}', field.kind())}"
 
     def field(self, field: LayoutField, flexible: bool, value: str, out: str, depth: int) -> None:
         if code := fixed_code(field):
-            if field.kind.name == "uuid":  # struct pads and cuts without a word
+            if field.kind.name == "uuid":  # struct pads and truncates without an error
                 self.line(depth, f"if len({value}) != 16: raise LocalProtocolError('{field.name} is not 16 bytes')")
             self._run.append((code, value))
             return
@@ -88,7 +88,7 @@ class EncoderWriter(SourceWriter):
             self._run = []
 
     def _packed(self, out: str, run: list[tuple[str, str]], then: str = "") -> str:
-        """A statement that appends a run, and behind it the bytes of the expression `then`."""
+        """Return a statement that appends a run, and after it the bytes of the expression `then`."""
         codes = "".join(code for code, _ in run)
         values = ", ".join(value for _, value in run if value)
         if codes in ("x", "B") and not then:
@@ -97,7 +97,7 @@ class EncoderWriter(SourceWriter):
         return f"{out} += {' + '.join(terms + ([then] if then else []))}"
 
     def length(self, field: LayoutField, flexible: bool, n: str, out: str, depth: int) -> None:
-        """Write the run, and behind it a length or count; -1 in it is null."""
+        """Write the run, and after it a length or count; -1 is null."""
         is_string = not field.is_array and field.kind.name == "string"
         if not flexible:
             self._run.append(("h" if is_string else "i", n))
@@ -113,9 +113,9 @@ class EncoderWriter(SourceWriter):
         self._run = []
 
     def measure(self, field: LayoutField, x: str, empty: str, prepare: str, depth: int) -> str:
-        """Write the taking of a length or count, -1 for null, which becomes `empty`; returns its variable."""
+        """Write the assignment of a length or count, -1 for null, whose value becomes `empty`; return its variable."""
         n = self.fresh("n")
-        if not field.is_nullable:  # None fails by itself: it has neither length nor encoding
+        if not field.is_nullable:  # None raises: it has neither a length nor an encoding
             self.line(depth, f"{prepare}{n} = len({x})")
             return n
         self.line(depth, f"if {x} is None: {n} = -1; {x} = {empty}")
@@ -123,7 +123,7 @@ class EncoderWriter(SourceWriter):
         return n
 
     def sized(self, field: LayoutField, flexible: bool, x: str, out: str, depth: int) -> None:
-        """A string, bytes or records."""
+        """Write the encoding of a string, bytes or records."""
         prepare = f"{x} = {x}.encode(); " if field.kind.name == "string" else ""
         n = self.measure(field, x, "b''", prepare, depth)
         self.length(field, flexible, n, out, depth)
@@ -194,7 +194,7 @@ class EncoderWriter(SourceWriter):
 
 
 class EncoderInStepsWriter(EncoderWriter):
-    """Writes encoders of large responses: generators, which yield after every few KiB of array elements."""
+    """Writes encoders of large responses: generators that yield after every few KiB of array elements."""
 
     def begin(self) -> None:
         self.line(1, f"stop = len(out) + {STEP_BYTES}")
@@ -203,5 +203,5 @@ class EncoderInStepsWriter(EncoderWriter):
         self.line(1, "if False: yield  # a generator also where there is no array")
 
     def after_element(self, out: str, depth: int) -> None:
-        if out == "out":  # else the value of a tagged field, which is short
+        if out == "out":  # otherwise the value of a tagged field, which is short
             self.line(depth, f"if len(out) > stop: stop = len(out) + {STEP_BYTES}; yield")

@@ -1,6 +1,6 @@
-"""Functions written for one layout: growing source text, the objects that it refers to, and its compilation.
+"""The base of classes that write the source of a function for a layout, and the compilation of such source.
 
-The writers of decoders, of encoders and of error counters build on it.
+The writers of decoders, encoders and error counters inherit from it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from odradek.protocol.schema import Layout, LayoutField, Scalar, Structure
 
 
 class SourceWriter:
-    """Writes the source of one function: lines at a depth, names for temporaries, objects the source refers to."""
+    """Collects the lines of one function, and the objects that they refer to."""
 
     verb: ClassVar[str]
 
@@ -50,13 +50,13 @@ class SourceWriter:
 
 
 def fixed_code(field: LayoutField) -> str:
-    """The `struct` code of a field of fixed width, empty for others."""
+    """Return the `struct` code of a field of fixed width, empty for others."""
     return "" if field.is_array or not isinstance(field.kind, Scalar) else field.kind.code
 
 
 @cache
 def compiled(writer: type[SourceWriter], of: Layout) -> Callable[..., Any]:
-    """The function that `writer` writes for a layout, compiled the first time; tracebacks show its source."""
+    """Return the function that `writer` writes for a layout, compiled at the first call. Tracebacks show its source."""
     writing = writer(of)
     source = writing.source()
     filename = f"<{writing.verb} {of.cls.__name__} layout {compiled.cache_info().misses}>"

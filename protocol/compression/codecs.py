@@ -1,4 +1,4 @@
-"""The compression codecs of record batches, over whole buffers, with a bound on what decompression may produce.
+"""The compression codecs of record batches, for whole buffers, with a limit on the decompressed size.
 
 | id | codec  | bytes in a batch | module |
 |---|---|---|---|
@@ -8,16 +8,15 @@
 | 3 | lz4    | one LZ4 frame of independent blocks | `lz4` |
 | 4 | zstd   | one or more Zstandard frames (RFC 8878; KIP-110) | `zstd` |
 
-A few kilobytes can stand for a gigabyte of zeros, and lengths in a header can lie: decompression here goes in pieces,
-or after a length was proved possible, and gives up with DecompressionLimitError as soon as the output is known to pass
-`max_size`; where the data state their size, nothing is allocated before. At no time does it hold more than that, one
-piece, and (when it succeeds) the joined result. Every malformed input raises RemoteProtocolError. All functions may be
-called from several threads at once.
+A few kilobytes can expand to a gigabyte of zeros, and lengths in a header can be wrong. So decompression goes piece by
+piece, or after a check that a length is possible. It raises DecompressionLimitError as soon as the output is known to
+exceed `max_size`; if the data state their size, before anything is allocated. It never holds more than `max_size`, one
+piece and, at the end, the joined result. Malformed input raises RemoteProtocolError. All functions are thread-safe.
 
-The limit is `max_decompressed_size` of the compressed size for every reader of records: the broker, its compaction, the
-client, the pipeline. Kafka has none, because its readers decompress records one by one.
+Every reader of records (the broker, compaction, the client, the pipeline) has the limit `max_decompressed_size` of the
+compressed size. Kafka has no limit, because its readers decompress records one by one.
 
-The libraries of lz4, snappy and zstd take 1, 2 and 1 MB of memory; each is imported when the first batch needs it.
+The libraries of lz4, snappy and zstd take 1, 2 and 1 MB of memory; each is imported for the first batch with it.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
 
 _MAX_DECOMPRESSED: Final = 128 << 20  # 128 times the default largest batch; JSON shrinks 5 to 20 times
-_ALLOWED_RATIO: Final = 10  # for batches over 13 MB, which only topics with a large max.message.bytes have
-_PIECE: Final = 1 << 20  # of gzip output; a typical batch is done after one
+_ALLOWED_RATIO: Final = 10  # for batches over 13 MB, which need a large max.message.bytes
+_PIECE: Final = 1 << 20  # of gzip output; one holds a typical batch
 _MOST_MEMBERS: Final = 1000  # Kafka's clients write one
-_GZIP_WINDOW: Final = 31  # zlib's way to ask for a 32 KiB window and a gzip header
-# The most that one byte can stand for: of gzip four times a copy of 258 bytes, which takes two bits; of lz4 a byte of
+_GZIP_WINDOW: Final = 31  # in zlib: a window of 32 KiB and a gzip header
+# The most bytes that one byte can expand to: of gzip four copies of 258 bytes, each of two bits; of lz4 a byte of
 # 255 in the length of a copy; of snappy a third of a copy of 64 bytes.
 _LARGEST_RATIOS: Final = {1: 4 * 258, 2: 22, 3: 255}
 
@@ -50,7 +49,7 @@ class Codec(IntEnum):
 
 
 def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
-    """Compress `data` as Kafka's own readers expect it.
+    """Compress `data` in a form that Kafka's readers decompress.
 
     `level` is that of Kafka's `compression.gzip.level`, `compression.lz4.level`, `compression.zstd.level`; None is the
     default. For `Codec.NONE` this is a copy; snappy has no levels and ignores the argument.
@@ -73,14 +72,14 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def max_decompressed_size(compressed_size: int) -> int:
-    """The most bytes that so many compressed ones may expand to: 128 MiB, or ten times their size if that is more."""
+    """Return the limit for data of this compressed size: 128 MiB, or ten times the size if that is more."""
     return max(_MAX_DECOMPRESSED, _ALLOWED_RATIO * compressed_size)
 
 
 def largest_decompressed_size(codec: Codec, data: Buffer) -> int:
-    """An upper bound on what `data` can expand to, found without decompressing.
+    """Return an upper bound of the size that `data` expands to, without decompressing it.
 
-    Raises RemoteProtocolError where that shows that they are malformed.
+    Raises RemoteProtocolError if they are found to be malformed.
     """
     if codec == Codec.ZSTD:
         from odradek.protocol.compression import zstd
@@ -92,8 +91,8 @@ def largest_decompressed_size(codec: Codec, data: Buffer) -> int:
 def decompress(codec: Codec, data: Buffer, max_size: int | None = None, magic: int = 2) -> bytes:
     """Decompress the whole of `data`; `magic` is that of the records around it (LZ4 was framed wrongly in magic 0).
 
-    `max_size` None means `max_decompressed_size`. Raises DecompressionLimitError when `data` stands for more than
-    `max_size` bytes, other RemoteProtocolErrors when it is malformed or truncated.
+    `max_size` None means `max_decompressed_size`. Raises DecompressionLimitError if `data` expands to more than
+    `max_size` bytes, and other RemoteProtocolErrors if it is malformed or truncated.
     """
     if max_size is None:
         max_size = max_decompressed_size(len(data))
@@ -117,9 +116,10 @@ def decompress(codec: Codec, data: Buffer, max_size: int | None = None, magic: i
 
 
 def _gunzip(data: Buffer, max_size: int) -> bytes:
-    """Undo gzip. Like Java's reader, take further members, and ignore what follows the last one.
+    """Decompress gzip. Like Java's reader, read all members, and ignore the bytes after the last one.
 
-    Differs from Kafka: members are counted, because zlib copies all that is left for each, and a batch can hold 50,000.
+    Differs from Kafka: the number of members is limited, because zlib copies the rest of the data for each, and a batch
+    can have 50,000.
     """
     pieces: list[bytes] = []
     size = 0

@@ -1,4 +1,4 @@
-"""LZ4 as Kafka's clients write it: one LZ4 frame, of the kind that Kafka's own decoder can read.
+"""LZ4 as Kafka's clients write it: one LZ4 frame that Kafka's decoder can read.
 
 ```
 frame  magic 04 22 4D 18 | FLG | BD | content size, 8 bytes, if FLG says so | HC | blocks …
@@ -7,9 +7,9 @@ FLG    version (2 bits, 01) | independent blocks | block checksums | content siz
 BD     reserved (0) | largest block (3 bits: 4 = 64 KiB … 7 = 4 MiB) | 4 reserved (0)
 HC     second byte of the xxHash32 of FLG, BD and content size
 ```
-Kafka's decoder demands independent blocks and reserved bits of 0 (so no dictionary); the checksums and the content size
-are optional. Bytes behind the frame are ignored. Messages of magic 0 were written with an HC over the wrong bytes, and
-everybody reads them without looking at it. Source: Kafka `Lz4BlockInputStream`, KIP-57; the LZ4 frame format 1.6.
+Kafka's decoder requires independent blocks and reserved bits of 0 (so no dictionary); the checksums and the content
+size are optional. Bytes after the frame are ignored. In messages of magic 0 the HC was computed over the wrong bytes,
+so readers ignore it there. Source: Kafka `Lz4BlockInputStream`, KIP-57; the LZ4 frame format 1.6.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _DEFAULT_LEVEL: Final = 9
 
 
 def compress(data: Buffer, level: int | None) -> bytes:
-    """Compress into a frame as Kafka's writer makes it: 64 KiB blocks, independent, no checksums, no content size.
+    """Compress into a frame like that of Kafka's writer: independent blocks of 64 KiB, no checksums, no content size.
 
-    `level` is Kafka's (KIP-390): 9, the default, means the fast compressor and not the ninth level of the slow one;
-    other levels are those of the slow one, from 3 (which 1 and 2 mean too) to 12 (which any higher means too).
+    `level` is Kafka's (KIP-390): 9, the default, is the fast compressor, not level 9 of the slow one. Other levels are
+    those of the slow one, from 3 (also for 1 and 2) to 12 (also for higher ones).
     """
     native = 0 if level is None or level == _DEFAULT_LEVEL else min(max(level, 3), 12)
     compressed: bytes = frame.compress(
@@ -57,8 +57,8 @@ def compress(data: Buffer, level: int | None) -> bytes:
 def decompress(data: Buffer, max_size: int, *, checked_header: bool = True) -> bytes:
     """Decompress a frame of at most `max_size` bytes.
 
-    With `checked_header` false the checksum of the header is not looked at. Raises DecompressionLimitError when it is
-    more than `max_size`, RemoteProtocolError when it is malformed.
+    Without `checked_header` the checksum of the header is ignored. Raises DecompressionLimitError if the frame expands
+    to more than `max_size`, RemoteProtocolError if it is malformed.
     """
     _check_descriptor(data)
     if data[4] & _CONTENT_SIZE and int.from_bytes(data[_CONTENT_SIZE_POSITION:_CONTENT_SIZE_END], "little") > max_size:
@@ -66,7 +66,7 @@ def decompress(data: Buffer, max_size: int, *, checked_header: bool = True) -> b
     rest = memoryview(data if checked_header else _rewrite_descriptor(data))
     pieces: list[bytes] = []
     size = 0
-    # The library allocates the length asked for at once, so ask for little where little can come.
+    # The library allocates the whole `max_length`, so request little for small data.
     piece_size = min(max(4 * len(rest), _SMALLEST_PIECE), _LARGEST_PIECE, max_size + 1)
     context = frame.create_decompression_context()
     try:
@@ -86,7 +86,7 @@ def decompress(data: Buffer, max_size: int, *, checked_header: bool = True) -> b
 
 
 def _check_descriptor(data: Buffer) -> None:
-    """Refuse what Kafka's decoder refuses and the library would read."""
+    """Raise RemoteProtocolError for frames that Kafka's decoder rejects and the library accepts."""
     if len(data) < _SMALLEST_DESCRIPTOR or bytes(data[:4]) != _MAGIC:
         raise RemoteProtocolError("lz4 data do not begin with a frame")
     flags = data[4]
@@ -99,7 +99,7 @@ def _check_descriptor(data: Buffer) -> None:
 
 
 def _rewrite_descriptor(data: Buffer) -> bytes:
-    """Put a descriptor with a right checksum before the blocks (it leaves out the content size, which is optional)."""
+    """Return the frame with a valid checksum of the descriptor, and without the content size, which is optional."""
     flags = data[4]
     descriptor: bytes = frame.compress_begin(
         frame.create_compression_context(),

@@ -6,9 +6,9 @@ framed    header, then blocks until the data end
   header  82 53 4E 41 50 50 59 00 (\x82 "SNAPPY" \0) | version int32, 1 | oldest compatible version int32, 1
   block   length int32 | that many bytes of raw snappy (32 KiB of data in each but the last)
 ```
-All integers big-endian. A header may recur between blocks, where streams were concatenated. Reading takes both forms,
-told apart by the first eight bytes; like the Java library it does not look at the versions, and ignores bytes at the
-end that are too few for a length. Writing uses the framing, because readers of every age know it. Source: snappy-java
+All integers big-endian. A header may recur between blocks, after a concatenation. Readers accept both forms; the first
+eight bytes distinguish them. Like the Java library, this reader ignores the versions, and bytes at the end that are too
+few for a length. The writer uses the framing, because readers of all versions support it. Source: snappy-java
 `SnappyInputStream`.
 """
 
@@ -29,7 +29,7 @@ _MAGIC: Final = b"\x82SNAPPY\x00"
 _HEADER: Final = _MAGIC + Struct(">ii").pack(1, 1)
 _BLOCK: Final = 32 * 1024
 _LENGTH: Final = Struct(">i")
-# The longest thing that a copy can say is "64 bytes again", in three bytes.
+# The largest ratio is that of a copy of 64 bytes, which takes three bytes.
 _LARGEST_RATIO: Final = 64 / 3
 
 
@@ -46,7 +46,7 @@ def compress(data: Buffer) -> bytes:
 def decompress(data: Buffer, max_size: int) -> bytes:
     """Decompress raw or framed snappy of at most `max_size` bytes.
 
-    Raises DecompressionLimitError if it is more, RemoteProtocolError if it is malformed.
+    Raises DecompressionLimitError if it expands to more, RemoteProtocolError if it is malformed.
     """
     view = memoryview(data)
     if bytes(view[: len(_MAGIC)]) != _MAGIC:
@@ -70,14 +70,14 @@ def decompress(data: Buffer, max_size: int) -> bytes:
 
 
 def _decompress_block(block: memoryview, left: int, max_size: int) -> bytes:
-    """Decompress raw snappy, after proving that the length it claims is possible and allowed: it will be allocated.
+    """Decompress raw snappy, after checking the length that it claims, which the library allocates.
 
-    `left` is what the blocks before have left of `max_size`.
+    `left` is the rest of `max_size` after the previous blocks.
     """
     try:
         claimed, _ = uvarint_rest(block, 1, block[0]) if block[0] > 127 else (block[0], 1)
         if claimed > len(block) * _LARGEST_RATIO:
-            raise RemoteProtocolError(f"{len(block)} bytes of snappy cannot stand for {claimed}")
+            raise RemoteProtocolError(f"{len(block)} bytes of snappy cannot expand to {claimed}")
         if claimed > left:
             raise DecompressionLimitError("snappy", max_size)
         return decompress_raw(block)  # type: ignore[no-any-return]

@@ -7,10 +7,10 @@ descriptor  content size field (2 bits) | single segment | unused | reserved | c
 block       3 bytes: size (21 bits) | raw 0, RLE 1, compressed 2 (2 bits) | last (1 bit); then `size` bytes, for RLE one
 skippable   magic 50 … 5F 2A 4D 18 | size, 4 bytes | that many bytes, ignored
 ```
-All integers little-endian. A compressed block stands for at most 128 KiB, so a walk over the block headers (a few per
-batch) proves how much a frame can expand to before anything is allocated, and that it is complete. The library
-allocates the content size that a frame states, whatever limit it is given, and else its window: both are looked at
-first. Source: RFC 8878.
+All integers little-endian. A compressed block expands to at most 128 KiB, so a walk over the block headers (a few per
+batch) gives an upper bound for the size of a frame before anything is allocated, and shows that it is complete. The
+library allocates the content size that a frame states, regardless of the limit that it is given, or otherwise the
+window. So both are checked first. Source: RFC 8878.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _DICTIONARY_ID_SIZES: Final = (0, 1, 2, 4)
 _CONTENT_SIZE_SIZES: Final = (0, 2, 4, 8)
 _WINDOW_POSITION: Final = 5
 _SMALLEST_WINDOW_LOG: Final = 10
-_USUAL_WINDOW: Final = 8 << 20  # up to level 19, and what RFC 8878 asks of every decoder
-_LARGEST_WINDOW: Final = 128 << 20  # what the library allows by default, for Kafka as well
+_USUAL_WINDOW: Final = 8 << 20  # up to level 19, and what RFC 8878 requires of every decoder
+_LARGEST_WINDOW: Final = 128 << 20  # the default limit of the library, also in Kafka
 _DEFAULT_LEVEL: Final = 3
 
-# Contexts are costly to make and must not be used by two threads at once: each use takes one out of these pools, which
+# Contexts are expensive to create, and two threads must not share one: each use removes one from these pools, which
 # so never hold more than ran at the same time. list.pop and list.append are atomic.
 _compressors: dict[int, list[ZstdCompressor]] = {}
 _decompressors: list[ZstdDecompressor] = []
@@ -54,7 +54,7 @@ def compress(data: Buffer, level: int | None) -> bytes:
 def decompress(data: Buffer, max_size: int) -> bytes:
     """Decompress frames of at most `max_size` bytes together.
 
-    Raises DecompressionLimitError when they are more, RemoteProtocolError when they are malformed.
+    Raises DecompressionLimitError if they expand to more, RemoteProtocolError if they are malformed.
     """
     view = memoryview(data)
     contents: list[bytes] = []
@@ -77,7 +77,7 @@ def decompress(data: Buffer, max_size: int) -> bytes:
 
 
 def largest_size(data: Buffer) -> int:
-    """The most bytes that the frames of `data` can stand for. Raises RemoteProtocolError when they are malformed."""
+    """Return an upper bound of the size that the frames expand to. Raises RemoteProtocolError if they are malformed."""
     view = memoryview(data)
     size = position = 0
     try:
@@ -91,17 +91,17 @@ def largest_size(data: Buffer) -> int:
 
 
 class _Frame(NamedTuple):
-    """A complete frame: where it ends, the most bytes it stands for, exactly those if it states its size."""
+    """A complete frame: its end, and the most bytes that it expands to; the exact number if it states its size."""
 
     end: int
     largest: int
     states_size: bool
-    window: int  # bytes that a decoder which does not keep all of the output must keep; 0 if that is all
+    window: int  # bytes that a decoder must keep of its output; 0: all of it
 
 
 def _decompress_frame(data: Buffer, frame: _Frame, left: int) -> bytes:
-    """Decompress `data`, one frame; more than `left` bytes of it may be cut off anywhere beyond `left` + 1."""
-    needed = min(frame.largest, left + _LARGEST_BLOCK)  # no further back does any copy reach
+    """Decompress `data`, one frame; of more than `left` bytes at least `left` + 1 are returned."""
+    needed = min(frame.largest, left + _LARGEST_BLOCK)  # no copy reaches further back
     window = frame.window
     if window > _USUAL_WINDOW:
         data, window = _with_smaller_window(data, window, needed)
@@ -118,16 +118,16 @@ def _decompress_frame(data: Buffer, frame: _Frame, left: int) -> bytes:
         if "not enough memory" in str(error):
             raise MemoryError(str(error)) from None
         raise RemoteProtocolError(f"malformed zstd data: {error}") from None
-    if window <= _USUAL_WINDOW:  # else it keeps the memory of the window
+    if window <= _USUAL_WINDOW:  # otherwise it keeps the memory of the window
         _decompressors.append(decompressor)
     return content
 
 
 def _with_smaller_window(data: Buffer, window: int, needed: int) -> tuple[Buffer, int]:
-    """The frame with a window of not much more than the `needed` bytes, and that window.
+    """Return the frame with a window of little more than the `needed` bytes, and the size of that window.
 
-    A frame states its window before it says how long it is, and the library allocates it: compressors at levels 20 to
-    22 ask for up to 128 MiB whatever they compress.
+    The library allocates the window that a frame states. Compressors at levels 20 to 22 state up to 128 MiB for any
+    input.
     """
     if window > _LARGEST_WINDOW:
         raise RemoteProtocolError(f"a zstd window of {window} bytes, where {_LARGEST_WINDOW} are the most")
@@ -140,7 +140,7 @@ def _with_smaller_window(data: Buffer, window: int, needed: int) -> tuple[Buffer
 
 
 def _walk_frame(view: memoryview, position: int) -> _Frame:
-    """Walk over the headers of the blocks of the frame at `position`. Raises IndexError when it is truncated."""
+    """Read the headers of the blocks of the frame at `position`. Raises IndexError if it is truncated."""
     magic = _little_endian(view, position, 4)
     if magic & ~0xF == _SKIPPABLE:
         return _Frame(_checked_end(view, position + 8 + _little_endian(view, position + 4, 4)), 0, True, 0)
@@ -161,7 +161,7 @@ def _walk_frame(view: memoryview, position: int) -> _Frame:
         largest += min(size, _LARGEST_BLOCK) if kind < 2 else _LARGEST_BLOCK
         position = position + 3 + (1 if kind == 1 else size)
     if content_size > largest:
-        raise RemoteProtocolError(f"a zstd frame claims {content_size} bytes and cannot stand for more than {largest}")
+        raise RemoteProtocolError(f"a zstd frame claims {content_size} bytes and cannot expand to more than {largest}")
     end = _checked_end(view, position + (descriptor & 4))
     return _Frame(end, content_size if content_size_size else largest, bool(content_size_size), window)
 

@@ -1,22 +1,23 @@
-"""The messages: one module per API, request and response together, every version in one class.
+"""The messages: a module for each API with its request and its response; one class holds all versions.
 
-A module says what its API is for and who sends it to whom. A class says how the message grew: what came with which
-version, and the KIP that tells why (Kafka Improvement Proposals, cwiki.apache.org/confluence/display/KAFKA). "Flexible"
-versions have compact lengths and tagged fields (KIP-482); versions missing at the lower end are those that Kafka 4.0
-dropped (KIP-896). `python -m protocol show fetch` prints what changed with each version, `show fetch 12` one of them.
+The docstring of a module says what the API is for and which node sends it. The docstring of a class gives its history:
+what each version changed, and the KIP with the reason (Kafka Improvement Proposals,
+cwiki.apache.org/confluence/display/KAFKA). "Flexible" versions have compact lengths and tagged fields (KIP-482). Kafka
+4.0 dropped the versions that are missing at the lower end (KIP-896). `python -m protocol show fetch` prints what each
+version changed, `show fetch 12` one version.
 
-What recurs in many messages is explained here alone:
+Fields that many messages have:
 
 | field | meaning |
 |---|---|
-| `error_code` | an `ErrorCode`, 0 for none: of its own row, or at the top of the request as a whole |
+| `error_code` | an `ErrorCode`, 0 for none: of its own row, or of the whole request at the top level |
 | `error_message` | for people; None without an error, and often with one |
-| `throttle_time_ms` | the client exceeded a quota and shall send nothing for so long; 0: it did not |
-| `leader_epoch` | number of a partition's leadership, more with each election; -1 unknown, or not to be checked |
-| `topic_id` | all zero where there is none: the topic is known by its name |
-| `…_authorized_operations` | bit n: operation n as numbered in CreateAcls is allowed; -2147483648: not asked for |
-| `rack` | None where the broker was given none |
+| `throttle_time_ms` | the client exceeded a quota and must send nothing for this time; 0: it did not |
+| `leader_epoch` | number of a partition's leadership, higher with each election; -1 unknown, or not to be checked |
+| `topic_id` | all zero without an id: the topic has only its name |
+| `…_authorized_operations` | bit n: operation n as numbered in CreateAcls is allowed; -2147483648: not requested |
+| `rack` | None if the broker has none |
 
-The broker used to hold the response of a throttled client back for the throttle time. From the version that each
-history gives for KIP-219 it answers at once, and the client waits by itself.
+Brokers once delayed the response to a throttled client by the throttle time. From the version that each history gives
+for KIP-219 on the broker responds at once, and the client itself waits.
 """

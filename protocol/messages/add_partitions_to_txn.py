@@ -1,8 +1,8 @@
-"""AddPartitionsToTxn (API key 24): a producer tells its transaction coordinator which partitions it is about to write.
+"""AddPartitionsToTxn (API key 24): a producer names the partitions that it will write to its transaction coordinator.
 
-The coordinator must know them before their first record, for they are where the markers go in the end (KIP-98). Since
-KIP-890 brokers send it, too: the leader of a partition has the coordinator verify, or add, what a producer writes, and
-newer producers leave it all to that.
+The coordinator must store them before their first record, because it writes the markers to them at the end (KIP-98).
+Since KIP-890 brokers send it, too: before the leader of a partition appends, it has the coordinator verify or add the
+partition. Newer producers rely on that and do not send it.
 """
 
 from typing import Annotated
@@ -19,7 +19,7 @@ class AddPartitionsToTxnTransaction(Structure):
     transactional_id: Annotated[string, since(4)] = ""
     producer_id: Annotated[i64, since(4)] = 0
     producer_epoch: Annotated[i16, since(4)] = 0
-    # Ask whether the partitions are in the transaction, do not add them.
+    # Check whether the partitions are in the transaction, without adding them.
     verify_only: Annotated[boolean, since(4)] = False
     topics: Annotated[list[AddPartitionsToTxnTopic], since(4)] = []
 
@@ -28,9 +28,9 @@ class AddPartitionsToTxnTransaction(Structure):
 class AddPartitionsToTxnRequest(Message):
     """Versions 0–5, flexible from 3.
 
-    v0–3 belong to producers: one transaction, all its partitions or none. v4 and v5 belong to brokers and hold several
-    (KIP-890). v1, v2 and v5 say what the sender understands: waiting out a throttle (KIP-219), PRODUCER_FENCED
-    (KIP-588), TRANSACTION_ABORTABLE (KIP-890).
+    Producers send v0–3, with one transaction: all its partitions are added or none. Brokers send v4 and v5, with
+    several (KIP-890). With v1, v2 and v5 the sender declares what it supports: waiting for the throttle time itself
+    (KIP-219), PRODUCER_FENCED (KIP-588), TRANSACTION_ABORTABLE (KIP-890).
     """
 
     transactions: Annotated[list[AddPartitionsToTxnTransaction], since(4)] = []
@@ -42,7 +42,7 @@ class AddPartitionsToTxnRequest(Message):
 
 class AddPartitionsToTxnPartitionResult(Structure):
     partition_index: i32 = 0
-    partition_error_code: i16 = 0  # OPERATION_NOT_ATTEMPTED (55) where another partition's error stopped all
+    partition_error_code: i16 = 0  # OPERATION_NOT_ATTEMPTED (55) if another partition had an error
 
 
 class AddPartitionsToTxnTopicResult(Structure):
@@ -59,10 +59,10 @@ class AddPartitionsToTxnResult(Structure):
 class AddPartitionsToTxnResponse(Message):
     """Versions 0–5, flexible from 3.
 
-    From v1 on the client waits out a throttle by itself (KIP-219). v2 says PRODUCER_FENCED (90) to a fenced producer
-    (KIP-588). v4 answers several transactions, with an error for the request as a whole; v5 may say
-    TRANSACTION_ABORTABLE (both KIP-890). CONCURRENT_TRANSACTIONS (51) in any: the transaction before is still being
-    completed, try again.
+    From v1 on the client itself waits for the throttle time (KIP-219). v2 returns PRODUCER_FENCED (90) to a fenced
+    producer (KIP-588). v4 answers several transactions, with an error for the request as a whole; v5 may return
+    TRANSACTION_ABORTABLE (both KIP-890). In every version CONCURRENT_TRANSACTIONS (51) means that the previous
+    transaction is still being completed: retry.
     """
 
     throttle_time_ms: i32 = 0

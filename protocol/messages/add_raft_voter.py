@@ -1,6 +1,6 @@
 """AddRaftVoter (API key 80): a controller becomes a voter of the metadata quorum (KIP-853).
 
-An admin client asks for it, or the controller by itself.
+An admin client sends it, or the controller itself.
 """
 
 from typing import Annotated
@@ -18,7 +18,7 @@ class Listener(Structure):
 class AddRaftVoterRequest(Message):
     """Versions 0–1, flexible.
 
-    v1 can ask for the answer before the new set is committed, as a controller needs that joins by itself (KIP-1186).
+    v1 can request the response before the new set is committed, which a controller needs that adds itself (KIP-1186).
     """
 
     cluster_id: string | None = ""  # None unchecked

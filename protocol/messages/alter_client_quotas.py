@@ -11,7 +11,7 @@ class EntityData(Structure):
 class OpData(Structure):
     key: string = ""  # `producer_byte_rate`, `consumer_byte_rate`, `request_percentage`, …
     value: f64 = 0.0
-    remove: boolean = False  # then `value` means nothing
+    remove: boolean = False  # if true, `value` is ignored
 
 
 class RequestEntryData(Structure):

@@ -1,7 +1,7 @@
 """AlterConfigs (API key 33): an admin client replaces all configs of a resource (KIP-133).
 
-What the request leaves out is reset to its default, a trap for two writers at once; IncrementalAlterConfigs took its
-place (KIP-339).
+A config that the request leaves out is reset to its default, so two writers undo each other's changes.
+IncrementalAlterConfigs replaced it (KIP-339).
 """
 
 from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, message, string
@@ -22,7 +22,7 @@ class AlterConfigsResource(Structure):
 class AlterConfigsRequest(Message):
     """Versions 0–2, flexible from 2.
 
-    v1 says that the client waits out a throttle by itself (KIP-219).
+    With v1 a client declares that it waits for the throttle time itself (KIP-219).
     """
 
     resources: list[AlterConfigsResource] = []
@@ -40,7 +40,7 @@ class AlterConfigsResourceResponse(Structure):
 class AlterConfigsResponse(Message):
     """Versions 0–2, flexible from 2.
 
-    From v1 on the client waits out a throttle by itself (KIP-219).
+    From v1 on the client itself waits for the throttle time (KIP-219).
     """
 
     throttle_time_ms: i32 = 0

@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments (API key 45): an admin client moves replicas to other brokers, or calls it off (KIP-455).
+"""AlterPartitionReassignments (API key 45): an admin client moves replicas to other brokers, or cancels that (KIP-455).
 
-The controller answers when the move has begun; ListPartitionReassignments shows how it goes.
+The controller responds when the move has begun; ListPartitionReassignments shows its progress.
 """
 
 from typing import Annotated
@@ -10,7 +10,7 @@ from odradek.protocol.schema import Message, Structure, boolean, i16, i32, ignor
 
 class ReassignablePartition(Structure):
     partition_index: i32 = 0
-    replicas: list[i32] | None = None  # wanted, the preferred leader first; None calls off
+    replicas: list[i32] | None = None  # wanted, the preferred leader first; None cancels
 
 
 class ReassignableTopic(Structure):
@@ -22,7 +22,7 @@ class ReassignableTopic(Structure):
 class AlterPartitionReassignmentsRequest(Message):
     """Versions 0–1, flexible.
 
-    v1 can insist that the number of replicas stays (KIP-860).
+    v1 can require that the number of replicas does not change (KIP-860).
     """
 
     timeout_ms: i32 = 60000

@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs (API key 34): an admin client moves replicas between the log directories of a broker (KIP-113).
 
-It goes to the broker that holds them, who answers at once and copies behind the scenes.
+The broker that holds the replicas receives it, responds at once, and copies in the background.
 """
 
 from odradek.protocol.schema import Message, Structure, i16, i32, message, string
@@ -40,7 +40,7 @@ class AlterReplicaLogDirTopicResult(Structure):
 class AlterReplicaLogDirsResponse(Message):
     """Versions 1–2, flexible from 2.
 
-    From v1 on the client waits out a throttle by itself (KIP-219).
+    From v1 on the client itself waits for the throttle time (KIP-219).
     """
 
     throttle_time_ms: i32 = 0

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (API key 91): an admin client sets where an empty share group goes on (KIP-932)."""
+"""AlterShareGroupOffsets (API key 91): an admin client sets the start offsets of an empty share group (KIP-932)."""
 
 from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, string, uuid
 
@@ -38,6 +38,6 @@ class AlterShareGroupOffsetsResponse(Message):
     """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
-    error_code: i16 = 0  # of the group as a whole: NON_EMPTY_GROUP (68) while it has members, …
+    error_code: i16 = 0  # of the group as a whole: NON_EMPTY_GROUP (68) if it has members, …
     error_message: string | None = None
     responses: list[AlterShareGroupOffsetsResponseTopic] = []

@@ -1,6 +1,6 @@
-"""ConsumerGroupDescribe (API key 69): an admin client asks the coordinator about newer consumer groups (KIP-848).
+"""ConsumerGroupDescribe (API key 69): an admin client reads the state of groups of the consumer protocol (KIP-848).
 
-Of a classic group it learns GROUP_ID_NOT_FOUND (69) and goes on to DescribeGroups.
+The coordinator receives it. For a classic group it returns GROUP_ID_NOT_FOUND (69); DescribeGroups describes those.
 """
 
 from typing import Annotated
@@ -27,7 +27,7 @@ from odradek.protocol.schema import (
 class ConsumerGroupDescribeRequest(Message):
     """Versions 0–1, flexible.
 
-    v1 is new in the response.
+    v1 changes only the response.
     """
 
     group_ids: list[string] = []
@@ -53,10 +53,10 @@ class Member(Structure):
     client_host: string = ""
     subscribed_topic_names: list[string] = []
     subscribed_topic_regex: string | None = None  # None without one
-    assignment: Assignment = msgspec.field(default_factory=Assignment)  # what it owns
-    # What it shall own; the same once the group is stable.
+    assignment: Assignment = msgspec.field(default_factory=Assignment)  # the partitions that it owns
+    # The partitions that it will own; equal to `assignment` in a stable group.
     target_assignment: Assignment = msgspec.field(default_factory=Assignment)
-    member_type: Annotated[i8, since(1), ignorable] = -1  # 0 of the classic protocol, 1 of the newer one; -1 unknown
+    member_type: Annotated[i8, since(1), ignorable] = -1  # 0 classic protocol, 1 consumer protocol; -1 unknown
 
 
 class DescribedGroup(Structure):
@@ -64,7 +64,7 @@ class DescribedGroup(Structure):
     error_message: string | None = None
     group_id: string = ""
     group_state: string = ""  # Empty, Assigning, Reconciling, Stable, Dead
-    group_epoch: i32 = 0  # grows with each change of members or subscriptions
+    group_epoch: i32 = 0  # increases with each change of members or subscriptions
     assignment_epoch: i32 = 0  # the group epoch that the target assignment was computed for
     assignor_name: string = ""
     members: list[Member] = []
@@ -75,7 +75,7 @@ class DescribedGroup(Structure):
 class ConsumerGroupDescribeResponse(Message):
     """Versions 0–1, flexible.
 
-    v1 tells which members still speak the classic protocol, as during a rolling upgrade (KIP-1099).
+    v1 adds which members still use the classic protocol, during a rolling upgrade (KIP-1099).
     """
 
     throttle_time_ms: i32 = 0

@@ -1,6 +1,6 @@
 """CreatePartitions (API key 37): an admin client adds partitions to topics (KIP-195).
 
-Any broker takes it and passes it on to the controller. Partitions are never taken away.
+Any broker accepts it and forwards it to the controller. Partitions cannot be removed.
 """
 
 from odradek.protocol.schema import Message, Structure, boolean, i16, i32, message, string
@@ -12,8 +12,8 @@ class CreatePartitionsAssignment(Structure):
 
 class CreatePartitionsTopic(Structure):
     name: string = ""
-    count: i32 = 0  # of all partitions afterwards, not of the new ones
-    # One for each new partition, in order; None to leave it to the broker.
+    count: i32 = 0  # the new total, not the number of new ones
+    # One for each new partition, in order; None: the broker chooses.
     assignments: list[CreatePartitionsAssignment] | None = []
 
 
@@ -21,7 +21,8 @@ class CreatePartitionsTopic(Structure):
 class CreatePartitionsRequest(Message):
     """Versions 0–3, flexible from 2.
 
-    v1 and v3 say what the client understands: waiting out a throttle (KIP-219), THROTTLING_QUOTA_EXCEEDED (KIP-599).
+    With v1 and v3 the client declares what it supports: waiting for the throttle time itself (KIP-219),
+    THROTTLING_QUOTA_EXCEEDED (KIP-599).
     """
 
     topics: list[CreatePartitionsTopic] = []
@@ -31,7 +32,7 @@ class CreatePartitionsRequest(Message):
 
 class CreatePartitionsTopicResult(Structure):
     name: string = ""
-    error_code: i16 = 0  # INVALID_PARTITIONS (37) when `count` is no more than now
+    error_code: i16 = 0  # INVALID_PARTITIONS (37) if `count` is not larger than the present count
     error_message: string | None = None
 
 
@@ -39,7 +40,8 @@ class CreatePartitionsTopicResult(Structure):
 class CreatePartitionsResponse(Message):
     """Versions 0–3, flexible from 2.
 
-    From v1 on the client waits out a throttle by itself (KIP-219). v3 may say THROTTLING_QUOTA_EXCEEDED (89) (KIP-599).
+    From v1 on the client itself waits for the throttle time (KIP-219). v3 may return THROTTLING_QUOTA_EXCEEDED (89)
+    (KIP-599).
     """
 
     throttle_time_ms: i32 = 0

@@ -1,6 +1,6 @@
 """CreateTopics (API key 19): an admin client creates topics, with partitions, configs and replicas (KIP-4).
 
-Any broker takes it and passes it on to the controller. Each topic succeeds or fails on its own.
+Any broker accepts it and forwards it to the controller. Each topic succeeds or fails on its own.
 """
 
 from typing import Annotated
@@ -36,7 +36,7 @@ class CreatableTopic(Structure):
     name: string = ""
     num_partitions: i32 = 0  # -1 for `num.partitions`, and with manual assignments
     replication_factor: i16 = 0  # -1 for `default.replication.factor`, and with manual assignments
-    # By hand, partitions 0 to n-1 each once; empty to leave it to the broker.
+    # Every partition from 0 to n-1 once; empty: the broker chooses.
     assignments: list[CreatableReplicaAssignment] = []
     configs: list[CreatableTopicConfig] = []
 
@@ -45,18 +45,18 @@ class CreatableTopic(Structure):
 class CreateTopicsRequest(Message):
     """Versions 2–7, flexible from 5.
 
-    Kafka 4.0 dropped v0 and v1, the second of which had added `validate_only` (KIP-896). From v4 on the two counts may
-    be -1 without an assignment, for the broker's defaults (KIP-464). v3, v6 and v7 have new answers only: waiting out a
-    throttle (KIP-219), THROTTLING_QUOTA_EXCEEDED (KIP-599), the topic's id (KIP-516).
+    Kafka 4.0 dropped v0 and v1 (KIP-896); v1 had added `validate_only`. From v4 on, without an assignment, both counts
+    may be -1 for the broker's defaults (KIP-464). v3, v6 and v7 change only the response: the client itself waits for
+    the throttle time (KIP-219), THROTTLING_QUOTA_EXCEEDED (KIP-599), the topic's id (KIP-516).
     """
 
     topics: list[CreatableTopic] = []
-    timeout_ms: i32 = 60000  # how long to wait for the creation
+    timeout_ms: i32 = 60000  # the longest wait for the creation
     validate_only: boolean = False  # check all, create nothing
 
 
 class CreatableTopicConfigs(Structure):
-    """A config of the new topic as it stands, defaults included."""
+    """A config of the new topic; defaults are included."""
 
     name: Annotated[string, since(5)] = ""
     value: Annotated[string | None, since(5)] = ""  # None when sensitive
@@ -70,7 +70,7 @@ class CreatableTopicResult(Structure):
     topic_id: Annotated[uuid, since(7), ignorable] = ZERO_UUID
     error_code: i16 = 0  # TOPIC_ALREADY_EXISTS (36), INVALID_TOPIC_EXCEPTION (17), INVALID_PARTITIONS (37), …
     error_message: string | None = ""
-    # Why `configs` is None: TOPIC_AUTHORIZATION_FAILED (29).
+    # TOPIC_AUTHORIZATION_FAILED (29) if `configs` is None because the client may not see them.
     topic_config_error_code: Annotated[i16, since(5), tag(0), ignorable] = 0
     num_partitions: Annotated[i32, since(5), ignorable] = -1  # -1 unknown
     replication_factor: Annotated[i16, since(5), ignorable] = -1  # -1 unknown
@@ -82,9 +82,9 @@ class CreatableTopicResult(Structure):
 class CreateTopicsResponse(Message):
     """Versions 2–7, flexible from 5.
 
-    v1 added error texts, v2 the throttle time (KIP-124), which from v3 on the client waits out by itself (KIP-219). v5
-    tells what came about: partitions, replicas and configs (KIP-525). v6 may say THROTTLING_QUOTA_EXCEEDED (89) when
-    creations come too fast (KIP-599). v7 adds the topic id (KIP-516).
+    v1 added error texts, v2 the throttle time (KIP-124), for which the client itself waits from v3 on (KIP-219). v5
+    adds the partitions, replicas and configs of the new topic (KIP-525). v6 may return THROTTLING_QUOTA_EXCEEDED (89)
+    if topics are created too fast (KIP-599). v7 adds the topic id (KIP-516).
     """
 
     throttle_time_ms: i32 = 0

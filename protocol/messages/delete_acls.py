@@ -24,7 +24,7 @@ class DeleteAclsRequest(Message):
 
 
 class DeleteAclsMatchingAcl(Structure):
-    error_code: i16 = 0  # this one could not be removed
+    error_code: i16 = 0  # an error in removing this rule
     error_message: string | None = ""
     resource_type: i8 = 0
     resource_name: string = ""
@@ -45,7 +45,7 @@ class DeleteAclsFilterResult(Structure):
 class DeleteAclsResponse(Message):
     """Versions 1–3, flexible from 2; results in the order of the filters.
 
-    v1 adds the pattern type (KIP-290), v3 may tell of users (KIP-373).
+    v1 adds the pattern type (KIP-290), v3 may contain users (KIP-373).
     """
 
     throttle_time_ms: i32 = 0

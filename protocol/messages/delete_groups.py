@@ -1,6 +1,6 @@
 """DeleteGroups (API key 42): an admin client deletes groups without members, offsets included (KIP-229).
 
-It goes to the coordinator of each.
+The coordinators of the groups receive it.
 """
 
 from odradek.protocol.schema import Message, Structure, i16, i32, message, string
@@ -10,7 +10,7 @@ from odradek.protocol.schema import Message, Structure, i16, i32, message, strin
 class DeleteGroupsRequest(Message):
     """Versions 0–2, flexible from 2.
 
-    v1 says that the client waits out a throttle by itself (KIP-219).
+    With v1 a client declares that it waits for the throttle time itself (KIP-219).
     """
 
     groups_names: list[string] = []
@@ -25,7 +25,7 @@ class DeletableGroupResult(Structure):
 class DeleteGroupsResponse(Message):
     """Versions 0–2, flexible from 2.
 
-    From v1 on the client waits out a throttle by itself (KIP-219).
+    From v1 on the client itself waits for the throttle time (KIP-219).
     """
 
     throttle_time_ms: i32 = 0

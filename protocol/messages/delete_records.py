@@ -1,6 +1,6 @@
-"""DeleteRecords (API key 21): an admin client moves the start of partitions forward; older records go (KIP-107).
+"""DeleteRecords (API key 21): an admin client deletes the records of partitions below an offset (KIP-107).
 
-It goes to each partition's leader, who answers when all live replicas have moved theirs.
+The leaders of the partitions receive it, and respond when all live replicas have moved their log start offsets.
 """
 
 from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, string
@@ -8,7 +8,7 @@ from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, 
 
 class DeleteRecordsPartition(Structure):
     partition_index: i32 = 0
-    offset: i64 = 0  # the new log start offset: the first that stays; -1 for the high watermark
+    offset: i64 = 0  # the new log start offset; -1: the high watermark
 
 
 class DeleteRecordsTopic(Structure):
@@ -20,7 +20,7 @@ class DeleteRecordsTopic(Structure):
 class DeleteRecordsRequest(Message):
     """Versions 0–2, flexible from 2.
 
-    v1 says that the client waits out a throttle by itself (KIP-219).
+    With v1 a client declares that it waits for the throttle time itself (KIP-219).
     """
 
     topics: list[DeleteRecordsTopic] = []
@@ -42,7 +42,7 @@ class DeleteRecordsTopicResult(Structure):
 class DeleteRecordsResponse(Message):
     """Versions 0–2, flexible from 2.
 
-    From v1 on the client waits out a throttle by itself (KIP-219).
+    From v1 on the client itself waits for the throttle time (KIP-219).
     """
 
     throttle_time_ms: i32 = 0

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (API key 92): an admin client has an empty share group forget topics (KIP-932)."""
+"""DeleteShareGroupOffsets (API key 92): an admin client deletes offsets of an empty share group (KIP-932)."""
 
 from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid
 
@@ -27,6 +27,6 @@ class DeleteShareGroupOffsetsResponse(Message):
     """Version 0, flexible."""
 
     throttle_time_ms: i32 = 0
-    error_code: i16 = 0  # of the group as a whole: NON_EMPTY_GROUP (68) while it has members, …
+    error_code: i16 = 0  # of the group as a whole: NON_EMPTY_GROUP (68) if it has members, …
     error_message: string | None = None
     responses: list[DeleteShareGroupOffsetsResponseTopic] = []

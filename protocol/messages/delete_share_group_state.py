@@ -1,6 +1,6 @@
-"""DeleteShareGroupState (API key 86): a group coordinator has the state of share partitions deleted (KIP-932).
+"""DeleteShareGroupState (API key 86): a group coordinator deletes the state of share partitions (KIP-932).
 
-Between brokers: to the share coordinator.
+Brokers send it to the share coordinator.
 """
 
 from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, message, string, uuid

@@ -1,6 +1,6 @@
 """DeleteTopics (API key 20): an admin client deletes topics with their records (KIP-4).
 
-Any broker takes it and passes it on to the controller.
+Any broker accepts it and forwards it to the controller.
 """
 
 from typing import Annotated
@@ -22,7 +22,7 @@ from odradek.protocol.schema import (
 
 
 class DeleteTopicState(Structure):
-    """By name or, with `name` None, by id; both at once is INVALID_REQUEST (42)."""
+    """By name or, with `name` None, by id; both are INVALID_REQUEST (42)."""
 
     name: Annotated[string | None, since(6)] = None
     topic_id: Annotated[uuid, since(6)] = ZERO_UUID
@@ -32,17 +32,17 @@ class DeleteTopicState(Structure):
 class DeleteTopicsRequest(Message):
     """Versions 1–6, flexible from 4.
 
-    v0 and v1–3 share their layout; Kafka 4.0 dropped v0 (KIP-896). v6 replaces the list of names by one of names or ids
-    (KIP-516), by which a topic created again meanwhile is safe.
+    v0–3 have the same layout; Kafka 4.0 dropped v0 (KIP-896). v6 replaces the list of names by one of names or ids
+    (KIP-516). A request by id does not delete a topic that was created again under the same name.
     """
 
     topics: Annotated[list[DeleteTopicState], since(6)] = []
     topic_names: Annotated[list[string], until(5), ignorable] = []
-    timeout_ms: i32 = 0  # how long to wait until the topics are gone
+    timeout_ms: i32 = 0  # the longest wait until the topics are deleted
 
 
 class DeletableTopicResult(Structure):
-    name: Annotated[string | None, nullable(6)] = ""  # None for an unknown id, and where the client may not see it
+    name: Annotated[string | None, nullable(6)] = ""  # None for an unknown id, and if the client may not see it
     topic_id: Annotated[uuid, since(6), ignorable] = ZERO_UUID
     error_code: i16 = 0
     error_message: Annotated[string | None, since(5), ignorable] = None
@@ -52,9 +52,9 @@ class DeletableTopicResult(Structure):
 class DeleteTopicsResponse(Message):
     """Versions 1–6, flexible from 4.
 
-    v1 adds the throttle time (KIP-124), which from v2 on the client waits out by itself (KIP-219). From v3 a broker
-    with `delete.topic.enable=false` says TOPIC_DELETION_DISABLED (73) where it used to say INVALID_REQUEST (KIP-322).
-    v5 adds the error text and THROTTLING_QUOTA_EXCEEDED (KIP-599). v6 adds the id and UNKNOWN_TOPIC_ID (KIP-516).
+    v1 adds the throttle time (KIP-124), for which the client itself waits from v2 on (KIP-219). From v3 a broker with
+    `delete.topic.enable=false` returns TOPIC_DELETION_DISABLED (73) instead of INVALID_REQUEST (KIP-322). v5 adds the
+    error text and THROTTLING_QUOTA_EXCEEDED (KIP-599). v6 adds the id and UNKNOWN_TOPIC_ID (KIP-516).
     """
 
     throttle_time_ms: i32 = 0

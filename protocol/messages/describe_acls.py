@@ -37,7 +37,7 @@ class DescribeAclsResource(Structure):
 class DescribeAclsResponse(Message):
     """Versions 1–3, flexible from 2.
 
-    v1 adds the pattern type (KIP-290), v3 may tell of users (KIP-373).
+    v1 adds the pattern type (KIP-290), v3 may contain users (KIP-373).
     """
 
     throttle_time_ms: i32 = 0

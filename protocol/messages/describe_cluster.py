@@ -1,6 +1,6 @@
-"""DescribeCluster (API key 60): an admin client asks any broker for the cluster's id and its brokers (KIP-700).
+"""DescribeCluster (API key 60): an admin client reads the cluster's id and its brokers from any broker (KIP-700).
 
-What of Metadata is not about topics, without the cost of topics.
+It replaces Metadata where topics are not needed.
 """
 
 from typing import Annotated
@@ -12,8 +12,8 @@ from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, m
 class DescribeClusterRequest(Message):
     """Versions 0–2, flexible.
 
-    v1 can ask for controllers instead of brokers, of a controller (KIP-919). v2 can ask for fenced brokers, too:
-    registered, but not (or not again) in service (KIP-1073).
+    v1 can request controllers instead of brokers, from a controller (KIP-919). v2 can also request fenced brokers,
+    which are registered but not in service (KIP-1073).
     """
 
     include_cluster_authorized_operations: boolean = False
@@ -33,7 +33,7 @@ class DescribeClusterBroker(Structure):
 class DescribeClusterResponse(Message):
     """Versions 0–2, flexible.
 
-    v1 repeats the endpoint type, with the errors MISMATCHED_ENDPOINT_TYPE (114), for what this node is not, and
+    v1 repeats the endpoint type. It adds MISMATCHED_ENDPOINT_TYPE (114), for a node of the other type, and
     UNSUPPORTED_ENDPOINT_TYPE (115) (KIP-919). v2 marks fenced brokers (KIP-1073).
     """
 
@@ -42,6 +42,6 @@ class DescribeClusterResponse(Message):
     error_message: string | None = None
     endpoint_type: Annotated[i8, since(1)] = 1
     cluster_id: string = ""
-    controller_id: i32 = -1  # from a broker of KRaft any live broker, since all forward; -1 none
+    controller_id: i32 = -1  # any live broker under KRaft, because all forward to the controller; -1 none
     brokers: list[DescribeClusterBroker] = []
     cluster_authorized_operations: i32 = -2147483648

@@ -1,6 +1,6 @@
 """DescribeConfigs (API key 32): an admin client reads the configs of topics, brokers, groups and loggers (KIP-133).
 
-Topics are answered by any broker, a broker's own configs and its loggers by that broker alone.
+Any broker returns the configs of topics; only the broker itself returns its own configs and loggers.
 """
 
 from typing import Annotated
@@ -10,7 +10,7 @@ from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, i
 
 class DescribeConfigsResource(Structure):
     resource_type: i8 = 0  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
-    # Topic, group or subscription; a broker's id in digits, empty for the cluster-wide default.
+    # Name of a topic, group or subscription; a broker's id in digits, or empty for the cluster-wide default.
     resource_name: string = ""
     configuration_keys: list[string] | None = []  # None for all
 
@@ -19,17 +19,17 @@ class DescribeConfigsResource(Structure):
 class DescribeConfigsRequest(Message):
     """Versions 1–4, flexible from 4.
 
-    Kafka 4.0 dropped v0 (KIP-896). v1 may ask for synonyms (KIP-226), v3 for documentation (KIP-569). v2 says that the
-    client waits out a throttle by itself (KIP-219).
+    Kafka 4.0 dropped v0 (KIP-896). v1 can request synonyms (KIP-226), v3 documentation (KIP-569). With v2 a client
+    declares that it waits for the throttle time itself (KIP-219).
     """
 
     resources: list[DescribeConfigsResource] = []
-    include_synonyms: boolean = False  # whether to tell every level at which the config is set
+    include_synonyms: boolean = False  # whether to return every level at which the config is set
     include_documentation: Annotated[boolean, since(3)] = False
 
 
 class DescribeConfigsSynonym(Structure):
-    """A level at which the config is set, under the name it has there; the first of the list is in force."""
+    """A level at which the config is set, with its name there. The first in the list is in force."""
 
     name: string = ""
     value: string | None = ""
@@ -46,7 +46,7 @@ class DescribeConfigsResourceResult(Structure):
     synonyms: list[DescribeConfigsSynonym] = []
     # 0 unknown, 1 boolean, 2 string, 3 int, 4 short, 5 long, 6 double, 7 list, 8 class, 9 password.
     config_type: Annotated[i8, since(3), ignorable] = 0
-    documentation: Annotated[string | None, since(3), ignorable] = ""  # None unless asked for
+    documentation: Annotated[string | None, since(3), ignorable] = ""  # None unless requested
 
 
 class DescribeConfigsResult(Structure):
@@ -61,8 +61,8 @@ class DescribeConfigsResult(Structure):
 class DescribeConfigsResponse(Message):
     """Versions 1–4, flexible from 4.
 
-    v1 replaces "is default" by the source and adds synonyms (KIP-226). v3 adds the type, always, and the documentation,
-    if asked for (KIP-569).
+    v1 replaces "is default" by the source and adds synonyms (KIP-226). v3 adds the type and, on request, the
+    documentation (KIP-569).
     """
 
     throttle_time_ms: i32 = 0

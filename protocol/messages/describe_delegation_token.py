@@ -14,7 +14,7 @@ class DescribeDelegationTokenOwner(Structure):
 class DescribeDelegationTokenRequest(Message):
     """Versions 1–3, flexible from 2.
 
-    Kafka 4.0 dropped v0 (KIP-896). v3 is new in the response.
+    Kafka 4.0 dropped v0 (KIP-896). v3 changes only the response.
     """
 
     owners: list[DescribeDelegationTokenOwner] | None = []  # None for all
@@ -42,8 +42,8 @@ class DescribedDelegationToken(Structure):
 class DescribeDelegationTokenResponse(Message):
     """Versions 1–3, flexible from 2.
 
-    From v1 on the client waits out a throttle by itself (KIP-219). v3 tells who asked for the token apart from its
-    owner (KIP-373).
+    From v1 on the client itself waits for the throttle time (KIP-219). v3 adds the principal that requested the token,
+    beside its owner (KIP-373).
     """
 
     error_code: i16 = 0

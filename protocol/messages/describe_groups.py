@@ -1,4 +1,4 @@
-"""DescribeGroups (API key 15): an admin client asks coordinators for the state and members of classic groups."""
+"""DescribeGroups (API key 15): an admin client reads the state and members of classic groups from coordinators."""
 
 from typing import Annotated
 
@@ -9,8 +9,9 @@ from odradek.protocol.schema import Message, Structure, binary, boolean, i16, i3
 class DescribeGroupsRequest(Message):
     """Versions 0–6, flexible from 5.
 
-    v3 may ask for the operations that the client is authorized for (KIP-430). v2, v4 and v6 say what it understands:
-    waiting out a throttle (KIP-219), instance ids (KIP-345), GROUP_ID_NOT_FOUND (KIP-1043).
+    v3 can request the operations that the client is authorized for (KIP-430). With v2, v4 and v6 the client declares
+    what it supports: waiting for the throttle time itself (KIP-219), instance ids (KIP-345), GROUP_ID_NOT_FOUND
+    (KIP-1043).
     """
 
     groups: list[string] = []
@@ -31,7 +32,7 @@ class DescribedGroup(Structure):
     error_message: Annotated[string | None, since(6)] = None
     group_id: string = ""
     group_state: string = ""  # Empty, PreparingRebalance, CompletingRebalance, Stable, Dead
-    protocol_type: string = ""  # `consumer` for consumers; empty while none has joined
+    protocol_type: string = ""  # `consumer` for consumers; empty before the first member joins
     protocol_data: string = ""  # the chosen assignor; empty unless the group is stable
     members: list[DescribedGroupMember] = []
     authorized_operations: Annotated[i32, since(3)] = -2147483648
@@ -41,9 +42,9 @@ class DescribedGroup(Structure):
 class DescribeGroupsResponse(Message):
     """Versions 0–6, flexible from 5.
 
-    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219), v3 the authorized operations
-    (KIP-430), v4 instance ids (KIP-345). An unknown group is described as Dead without an error up to v5; v6 says
-    GROUP_ID_NOT_FOUND (69) with a text (KIP-1043).
+    v1 adds the throttle time (KIP-124), for which the client itself waits from v2 on (KIP-219), v3 the authorized
+    operations (KIP-430), v4 instance ids (KIP-345). Up to v5 an unknown group is described as Dead, without an error;
+    v6 returns GROUP_ID_NOT_FOUND (69) with a text (KIP-1043).
     """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (API key 35): an admin client asks a broker what lies in its log directories (KIP-113)."""
+"""DescribeLogDirs (API key 35): an admin client reads the replicas in a broker's log directories (KIP-113)."""
 
 from typing import Annotated
 
@@ -14,7 +14,7 @@ class DescribableLogDirTopic(Structure):
 class DescribeLogDirsRequest(Message):
     """Versions 1–5, flexible from 2.
 
-    Kafka 4.0 dropped v0 (KIP-896). v3, v4 and v5 are new in the response.
+    Kafka 4.0 dropped v0 (KIP-896). v3, v4 and v5 change only the response.
     """
 
     topics: list[DescribableLogDirTopic] | None = []  # None for all
@@ -23,9 +23,9 @@ class DescribeLogDirsRequest(Message):
 class DescribeLogDirsPartition(Structure):
     partition_index: i32 = 0
     partition_size: i64 = 0  # bytes of its segments
-    # High watermark minus log end offset, at least 0; of a future log its way behind the present one.
+    # High watermark minus log end offset, at least 0; of a future log its lag behind the current one.
     offset_lag: i64 = 0
-    is_future_key: boolean = False  # a copy under way from another directory, to replace the replica when done
+    is_future_key: boolean = False  # a copy in progress from another directory, which will replace the replica
 
 
 class DescribeLogDirsTopic(Structure):
@@ -39,15 +39,15 @@ class DescribeLogDirsResult(Structure):
     topics: list[DescribeLogDirsTopic] = []
     total_bytes: Annotated[i64, since(4), ignorable] = -1  # of the volume; -1 unknown
     usable_bytes: Annotated[i64, since(4), ignorable] = -1  # free on the volume; -1 unknown
-    is_cordoned: Annotated[boolean, since(5), ignorable] = False  # takes no new replicas
+    is_cordoned: Annotated[boolean, since(5), ignorable] = False  # accepts no new replicas
 
 
 @message(key=35, versions=(1, 5), flexible_since=2)
 class DescribeLogDirsResponse(Message):
     """Versions 1–5, flexible from 2.
 
-    From v1 on the client waits out a throttle by itself (KIP-219). v3 adds an error for the request as a whole, v4 the
-    size of the volume and what is free (KIP-827), v5 whether the directory is closed to new replicas (KIP-1066).
+    From v1 on the client itself waits for the throttle time (KIP-219). v3 adds an error for the request as a whole, v4
+    the size of the volume and its free space (KIP-827), v5 whether the directory accepts no new replicas (KIP-1066).
     """
 
     throttle_time_ms: i32 = 0

@@ -1,6 +1,6 @@
-"""DescribeProducers (API key 61): an admin client asks a partition's leader which producers it knows (KIP-664).
+"""DescribeProducers (API key 61): an admin client reads the producers of a partition from its leader (KIP-664).
 
-It is how transactions left hanging are found: one open in a partition that its coordinator knows nothing of.
+It finds hanging transactions: open in a partition, while the coordinator has no such transaction.
 """
 
 from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, string

@@ -1,4 +1,4 @@
-"""DescribeQuorum (API key 55): an admin client asks for leader, voters and lag of the metadata quorum (KIP-595)."""
+"""DescribeQuorum (API key 55): an admin client reads leader, voters and lag of the metadata quorum (KIP-595)."""
 
 from typing import Annotated
 
@@ -29,7 +29,7 @@ class RequestTopicData(Structure):
 
 @message(key=55, versions=(0, 2), flexible_since=0)
 class DescribeQuorumRequest(Message):
-    """Versions 0–2, flexible; v1 and v2 are new in the response."""
+    """Versions 0–2, flexible; v1 and v2 change only the response."""
 
     topics: list[RequestTopicData] = []
 
@@ -66,7 +66,7 @@ class Listener(Structure):
 
 
 class Node(Structure):
-    """Where to reach the voters."""
+    """The addresses of a voter."""
 
     node_id: Annotated[i32, since(2)] = 0
     listeners: Annotated[list[Listener], since(2)] = []
@@ -76,8 +76,8 @@ class Node(Structure):
 class DescribeQuorumResponse(Message):
     """Versions 0–2, flexible.
 
-    v1 adds the times of the last fetch and of having caught up (KIP-836). v2 adds error texts, directory ids and the
-    nodes' addresses (KIP-853).
+    v1 adds the times of the last fetch and of the last time without lag (KIP-836). v2 adds error texts, directory ids
+    and the nodes' addresses (KIP-853).
     """
 
     error_code: i16 = 0

@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets (API key 90): an admin client asks how far share groups have got (KIP-932)."""
+"""DescribeShareGroupOffsets (API key 90): an admin client reads the offsets of share groups (KIP-932)."""
 
 from typing import Annotated
 
@@ -29,14 +29,14 @@ class DescribeShareGroupOffsetsRequestGroup(Structure):
 
 @message(key=90, versions=(0, 1), flexible_since=0)
 class DescribeShareGroupOffsetsRequest(Message):
-    """Versions 0–1, flexible; v1 is new in the response."""
+    """Versions 0–1, flexible; v1 changes only the response."""
 
     groups: list[DescribeShareGroupOffsetsRequestGroup] = []
 
 
 class DescribeShareGroupOffsetsResponsePartition(Structure):
     partition_index: i32 = 0
-    start_offset: i64 = 0  # the first offset still to be delivered; -1 not decided yet
+    start_offset: i64 = 0  # the first offset still to be delivered; -1: not determined yet
     leader_epoch: i32 = 0
     lag: Annotated[i64, since(1), ignorable] = -1  # records still to be delivered; -1 unknown
     error_code: i16 = 0

@@ -1,6 +1,6 @@
 """DescribeTopicPartitions (API key 75): an admin client reads topics page by page, large ones in parts (KIP-966).
 
-Metadata for people: it adds who may be elected, and never creates a topic.
+It returns what Metadata does and the replicas that may be elected, and never creates a topic.
 """
 
 from odradek.protocol.schema import ZERO_UUID, Message, Structure, boolean, i16, i32, message, string, uuid
@@ -33,8 +33,8 @@ class DescribeTopicPartitionsResponsePartition(Structure):
     leader_epoch: i32 = -1
     replica_nodes: list[i32] = []
     isr_nodes: list[i32] = []
-    eligible_leader_replicas: list[i32] | None = None  # out of sync, yet known to hold every committed record
-    last_known_elr: list[i32] | None = None  # eligible ones that came back from an unclean shutdown
+    eligible_leader_replicas: list[i32] | None = None  # out of sync, but with every committed record
+    last_known_elr: list[i32] | None = None  # eligible replicas after an unclean shutdown
     offline_replicas: list[i32] = []
 
 

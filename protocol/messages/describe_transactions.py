@@ -1,4 +1,7 @@
-"""DescribeTransactions (API key 65): an admin client asks coordinators how transactional ids stand (KIP-664)."""
+"""DescribeTransactions (API key 65): an admin client reads the state of transactional ids (KIP-664).
+
+Their coordinators receive it.
+"""
 
 from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, string
 
@@ -7,7 +10,7 @@ from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, 
 class DescribeTransactionsRequest(Message):
     """Version 0, flexible."""
 
-    transactional_ids: list[string] = []  # an empty list asks for none
+    transactional_ids: list[string] = []  # an empty list requests none
 
 
 class TopicData(Structure):
@@ -20,10 +23,10 @@ class TransactionState(Structure):
     transactional_id: string = ""
     transaction_state: string = ""  # Empty, Ongoing, PrepareCommit, CompleteCommit, PrepareAbort, CompleteAbort, …
     transaction_timeout_ms: i32 = 0
-    transaction_start_time_ms: i64 = 0  # -1 without an open one
+    transaction_start_time_ms: i64 = 0  # -1 without an open transaction
     producer_id: i64 = 0
     producer_epoch: i16 = 0
-    topics: list[TopicData] = []  # while a marker is being written, only the partitions that lack it
+    topics: list[TopicData] = []  # while markers are written, only the partitions without one
 
 
 @message(key=65, versions=(0, 0), flexible_since=0)

@@ -1,6 +1,6 @@
-"""DescribeUserScramCredentials (API key 50): an admin client asks which SCRAM credentials users have (KIP-554).
+"""DescribeUserScramCredentials (API key 50): an admin client reads which SCRAM credentials users have (KIP-554).
 
-No salt and no key leave the broker.
+Salts and keys are never returned.
 """
 
 from odradek.protocol.schema import Message, Structure, i8, i16, i32, message, string

@@ -1,6 +1,6 @@
-"""ElectLeaders (API key 43): an admin client has the controller elect leaders (KIP-183).
+"""ElectLeaders (API key 43): an admin client makes the controller elect leaders (KIP-183).
 
-Mostly to give leadership back to the preferred replicas after a broker returned.
+Its main use: to make the preferred replicas leaders again after a broker has returned.
 """
 
 from typing import Annotated
@@ -17,10 +17,10 @@ class TopicPartitions(Structure):
 class ElectLeadersRequest(Message):
     """Versions 0–2, flexible from 2.
 
-    v0 elects preferred leaders only; v1 can also force an unclean election where no replica is in sync (KIP-460).
+    v0 elects preferred leaders only; v1 can also force an unclean election if no replica is in sync (KIP-460).
     """
 
-    # 0 preferred, 1 unclean: a live replica that is not in sync, at the price of records.
+    # 0 preferred; 1 unclean: a live replica that is not in sync, which may lose records.
     election_type: Annotated[i8, since(1)] = 0
     topic_partitions: list[TopicPartitions] | None = []  # None for all
     timeout_ms: i32 = 60000

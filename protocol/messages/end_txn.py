@@ -1,6 +1,6 @@
-"""EndTxn (API key 26): a producer has its transaction coordinator commit or abort the transaction (KIP-98).
+"""EndTxn (API key 26): a producer makes its transaction coordinator commit or abort the transaction (KIP-98).
 
-The answer comes when the decision is on the coordinator's log; the markers follow.
+The coordinator responds when the decision is in its log, and writes the markers afterwards.
 """
 
 from typing import Annotated
@@ -12,9 +12,9 @@ from odradek.protocol.schema import Message, boolean, i16, i32, i64, ignorable, 
 class EndTxnRequest(Message):
     """Versions 0–5, flexible from 3.
 
-    The fields never changed. v1, v2 and v4 say what the client understands: waiting out a throttle (KIP-219),
-    PRODUCER_FENCED (KIP-588), TRANSACTION_ABORTABLE (KIP-890). v5 asks for a new epoch with each transaction, so that a
-    late record of one cannot slip into the next (KIP-890, part 2).
+    The fields never changed. With v1, v2 and v4 the client declares what it supports: waiting for the throttle time
+    itself (KIP-219), PRODUCER_FENCED (KIP-588), TRANSACTION_ABORTABLE (KIP-890). v5 requests a new epoch with each
+    transaction, so that a late record of one transaction cannot become part of the next (KIP-890, part 2).
     """
 
     transactional_id: string = ""
@@ -27,12 +27,13 @@ class EndTxnRequest(Message):
 class EndTxnResponse(Message):
     """Versions 0–5, flexible from 3.
 
-    From v1 on the client waits out a throttle by itself (KIP-219). v2 says PRODUCER_FENCED (90) to a fenced producer
-    (KIP-588), v4 may say TRANSACTION_ABORTABLE (KIP-890). v5 tells the id and epoch to go on with (KIP-890, part 2).
+    From v1 on the client itself waits for the throttle time (KIP-219). v2 returns PRODUCER_FENCED (90) to a fenced
+    producer (KIP-588), v4 may return TRANSACTION_ABORTABLE (KIP-890). v5 adds the id and epoch for the next transaction
+    (KIP-890, part 2).
     """
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
-    # Another one when the epochs of the old were used up; -1 with an error.
+    # A new one if the epochs of the old one are used up; -1 with an error.
     producer_id: Annotated[i64, since(5), ignorable] = -1
     producer_epoch: Annotated[i16, since(5), ignorable] = -1

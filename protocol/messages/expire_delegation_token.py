@@ -1,4 +1,4 @@
-"""ExpireDelegationToken (API key 40): the owner or a renewer of a delegation token ends it (KIP-48)."""
+"""ExpireDelegationToken (API key 40): the owner or a renewer of a delegation token sets when it expires (KIP-48)."""
 
 from odradek.protocol.schema import Message, binary, i16, i32, i64, message
 
@@ -11,14 +11,14 @@ class ExpireDelegationTokenRequest(Message):
     """
 
     hmac: binary = b""  # of the token
-    expiry_time_period_ms: i64 = 0  # from now; negative ends it at once
+    expiry_time_period_ms: i64 = 0  # from now; negative: at once
 
 
 @message(key=40, versions=(1, 2), flexible_since=2)
 class ExpireDelegationTokenResponse(Message):
     """Versions 1–2, flexible from 2.
 
-    From v1 on the client waits out a throttle by itself (KIP-219).
+    From v1 on the client itself waits for the throttle time (KIP-219).
     """
 
     error_code: i16 = 0

@@ -1,7 +1,7 @@
-"""FindCoordinator (API key 10): a client asks any broker which broker coordinates a group or transactional id.
+"""FindCoordinator (API key 10): a client finds the coordinator of a group or transactional id; any broker answers.
 
-The coordinator leads the partition of `__consumer_offsets` or `__transaction_state` that the key hashes to. Asking may
-create that topic; COORDINATOR_NOT_AVAILABLE (15) until it is there.
+The coordinator leads the partition of `__consumer_offsets` or `__transaction_state` that the key hashes to. The request
+may create that topic; until it exists the response is COORDINATOR_NOT_AVAILABLE (15).
 """
 
 from typing import Annotated, Final
@@ -15,9 +15,9 @@ FIRST_VERSION_WITH_SEVERAL_KEYS: Final = 4
 class FindCoordinatorRequest(Message):
     """Versions 0–6, flexible from 3.
 
-    v1 adds the key's type, since transactional ids have coordinators, too (KIP-98). v4 asks for several keys at once
-    (KIP-699). v6 adds share groups (KIP-932). v2 and v5 say what the client understands: waiting out a throttle
-    (KIP-219), TRANSACTION_ABORTABLE (KIP-890).
+    v1 adds the key's type, because transactional ids have coordinators, too (KIP-98). v4 names several keys (KIP-699).
+    v6 adds share groups (KIP-932). With v2 and v5 the client declares what it supports: waiting for the throttle time
+    itself (KIP-219), TRANSACTION_ABORTABLE (KIP-890).
     """
 
     key: Annotated[string, until(3)] = ""
@@ -38,8 +38,8 @@ class Coordinator(Structure):
 class FindCoordinatorResponse(Message):
     """Versions 0–6, flexible from 3.
 
-    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219), and an error text. v4 answers
-    several keys, each with its own error (KIP-699).
+    v1 adds the throttle time (KIP-124), for which the client itself waits from v2 on (KIP-219), and an error text. v4
+    contains several keys, each with its own error (KIP-699).
     """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0

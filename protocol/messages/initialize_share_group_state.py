@@ -1,6 +1,6 @@
-"""InitializeShareGroupState (API key 83): a group coordinator has the state of share partitions begun (KIP-932).
+"""InitializeShareGroupState (API key 83): a group coordinator creates the state of share partitions (KIP-932).
 
-Between brokers: to the share coordinator, who keeps that state in `__share_group_state`.
+Brokers send it to the share coordinator, which stores the state in `__share_group_state`.
 """
 
 from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64, message, string, uuid
@@ -8,8 +8,8 @@ from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, i64
 
 class PartitionData(Structure):
     partition: i32 = 0
-    state_epoch: i32 = 0  # of the group; FENCED_STATE_EPOCH (124) when it is an older one
-    start_offset: i64 = 0  # the first offset that members may read; -1 not decided yet
+    state_epoch: i32 = 0  # of the group; FENCED_STATE_EPOCH (124) if it is an older one
+    start_offset: i64 = 0  # the first offset that members may read; -1: not determined yet
 
 
 class InitializeStateData(Structure):

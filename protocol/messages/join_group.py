@@ -1,8 +1,8 @@
-"""JoinGroup (API key 11): a consumer enters its group, or enters it again for a rebalance (the classic protocol).
+"""JoinGroup (API key 11): a consumer joins its group, or joins it again for a rebalance (the classic protocol).
 
-It goes to the group's coordinator, who holds the answers back until all members have come or the rebalance timeout has
-passed, picks an assignor that all support, and tells one member, the leader, what all the others subscribe to.
-SyncGroup follows. Kafka Connect and others share the protocol under another `protocol_type`.
+The group's coordinator delays its responses until all members have joined or the rebalance timeout has passed. It
+chooses an assignor that all support, and sends the subscriptions of all members to one of them, the leader. SyncGroup
+follows. Kafka Connect and others use the protocol with another `protocol_type`.
 """
 
 from typing import Annotated
@@ -34,20 +34,21 @@ class JoinGroupRequestProtocol(Structure):
 class JoinGroupRequest(Message):
     """Versions 0–9, flexible from 6.
 
-    v1 separates the time to rejoin from that between heartbeats (KIP-62). From v4 on a new member is first refused with
-    MEMBER_ID_REQUIRED (79) and its id, and comes again with it, so that members which never come back leave nothing
-    behind (KIP-394). v5 brings static members: one that returns with the same instance id keeps its partitions and
-    causes no rebalance (KIP-345). v7 is new in the response. v8 adds a reason for the broker's log (KIP-800). v3 and v9
-    say what the client understands: waiting out a throttle (KIP-219), `skip_assignment` (KIP-814).
+    v1 separates the time to rejoin from the session timeout (KIP-62). From v4 on a new member first gets
+    MEMBER_ID_REQUIRED (79) with its id, and joins again with that id, so that a client which does not return is never a
+    member (KIP-394). v5 adds static members: a member that returns with the same instance id keeps its partitions,
+    without a rebalance (KIP-345). v7 changes only the response. v8 adds a reason for the broker's log (KIP-800). With
+    v3 and v9 the client declares what it supports: waiting for the throttle time itself (KIP-219), `skip_assignment`
+    (KIP-814).
     """
 
     group_id: string = ""
-    session_timeout_ms: i32 = 0  # without a heartbeat for so long the member is out
+    session_timeout_ms: i32 = 0  # without a heartbeat for so long the member is removed
     # How long to wait for members to rejoin; -1, as in v0: the session timeout.
     rebalance_timeout_ms: Annotated[i32, since(1), ignorable] = -1
     member_id: string = ""  # empty the first time
     group_instance_id: Annotated[string | None, since(5)] = None  # of a static member
-    protocol_type: string = ""  # `consumer`, or `connect`; all members must agree
+    protocol_type: string = ""  # `consumer` or `connect`, the same for all members
     protocols: list[JoinGroupRequestProtocol] = []  # by preference
     reason: Annotated[string | None, since(8), ignorable] = None
 
@@ -62,17 +63,17 @@ class JoinGroupResponseMember(Structure):
 class JoinGroupResponse(Message):
     """Versions 0–9, flexible from 6.
 
-    v2 adds the throttle time (KIP-124), waited out by the client from v3 on (KIP-219). v4 may say MEMBER_ID_REQUIRED
-    (KIP-394), v5 FENCED_INSTANCE_ID (82) to a static member that was replaced (KIP-345). v7 repeats the protocol type,
-    for checking (KIP-559). v9 can tell a returning static leader that no assignment is due, although it must know the
-    members (KIP-814).
+    v2 adds the throttle time (KIP-124), for which the client itself waits from v3 on (KIP-219). v4 may return
+    MEMBER_ID_REQUIRED (KIP-394), v5 FENCED_INSTANCE_ID (82) to a static member that was replaced (KIP-345). v7 adds the
+    protocol type, as a check (KIP-559). In v9 `skip_assignment` tells a static leader that returns to keep the present
+    assignment; it still receives the members (KIP-814).
     """
 
     throttle_time_ms: Annotated[i32, since(2), ignorable] = 0
     error_code: i16 = 0
-    generation_id: i32 = -1  # grows with each rebalance; -1 with an error
+    generation_id: i32 = -1  # increases with each rebalance; -1 with an error
     protocol_type: Annotated[string | None, since(7), ignorable] = None
-    # The chosen assignor; from v7 on None with an error, before empty.
+    # The chosen assignor; with an error None from v7 on, empty before.
     protocol_name: Annotated[string | None, nullable(7)] = ""
     leader: string = ""  # member id of the leader
     skip_assignment: Annotated[boolean, since(9)] = False

@@ -1,6 +1,6 @@
-"""LeaveGroup (API key 13): a member tells the coordinator that it goes, so that nobody waits for its session to end.
+"""LeaveGroup (API key 13): a member leaves a classic group at once, not only when its session times out.
 
-Administrators use it, too, to take out static members.
+The coordinator receives it. Admin clients send it to remove static members.
 """
 
 from typing import Annotated
@@ -9,7 +9,7 @@ from odradek.protocol.schema import Message, Structure, i16, i32, ignorable, mes
 
 
 class MemberIdentity(Structure):
-    member_id: Annotated[string, since(3)] = ""  # may be empty when the instance id is given, as an administrator does
+    member_id: Annotated[string, since(3)] = ""  # may be empty with an instance id
     group_instance_id: Annotated[string | None, since(3)] = None
     reason: Annotated[string | None, since(5), ignorable] = None  # for the broker's log
 
@@ -18,8 +18,8 @@ class MemberIdentity(Structure):
 class LeaveGroupRequest(Message):
     """Versions 0–5, flexible from 4.
 
-    v0–2 name the one member that goes. v3 names several, by member or instance id (KIP-345). v5 adds reasons (KIP-800).
-    v2 says that the client waits out a throttle by itself (KIP-219).
+    v0–2 name one member. v3 names several, by member or instance id (KIP-345). v5 adds reasons (KIP-800). With v2 a
+    client declares that it waits for the throttle time itself (KIP-219).
     """
 
     group_id: string = ""
@@ -37,8 +37,8 @@ class MemberResponse(Structure):
 class LeaveGroupResponse(Message):
     """Versions 0–5, flexible from 4.
 
-    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219). v3 has an error for each member
-    (KIP-345).
+    v1 adds the throttle time (KIP-124), for which the client itself waits from v2 on (KIP-219). v3 has an error for
+    each member (KIP-345).
     """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0

@@ -1,4 +1,4 @@
-"""ListGroups (API key 16): an admin client asks every broker for the groups that it coordinates, of all kinds."""
+"""ListGroups (API key 16): an admin client lists the groups, of all types, that a broker coordinates."""
 
 from typing import Annotated
 
@@ -9,8 +9,8 @@ from odradek.protocol.schema import Message, Structure, i16, i32, ignorable, mes
 class ListGroupsRequest(Message):
     """Versions 0–5, flexible from 3.
 
-    v4 can filter by state (KIP-518), v5 by type (KIP-848). v2 says that the client waits out a throttle by itself
-    (KIP-219).
+    v4 can filter by state (KIP-518), v5 by type (KIP-848). With v2 a client declares that it waits for the throttle
+    time itself (KIP-219).
     """
 
     states_filter: Annotated[list[string], since(4)] = []  # empty for all
@@ -19,7 +19,7 @@ class ListGroupsRequest(Message):
 
 class ListedGroup(Structure):
     group_id: string = ""
-    protocol_type: string = ""  # `consumer` for consumers; empty for a group that only keeps offsets
+    protocol_type: string = ""  # `consumer` for consumers; empty for a group with offsets only
     group_state: Annotated[string, since(4), ignorable] = ""
     group_type: Annotated[string, since(5), ignorable] = ""
 
@@ -28,8 +28,8 @@ class ListedGroup(Structure):
 class ListGroupsResponse(Message):
     """Versions 0–5, flexible from 3.
 
-    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219), v4 the state (KIP-518), v5 the
-    type (KIP-848).
+    v1 adds the throttle time (KIP-124), for which the client itself waits from v2 on (KIP-219), v4 the state (KIP-518),
+    v5 the type (KIP-848).
     """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (API key 46): an admin client asks which replicas are on the move (KIP-455)."""
+"""ListPartitionReassignments (API key 46): an admin client lists the replicas that are being moved (KIP-455)."""
 
 from odradek.protocol.schema import Message, Structure, i16, i32, message, string
 
@@ -18,7 +18,7 @@ class ListPartitionReassignmentsRequest(Message):
 
 class OngoingPartitionReassignment(Structure):
     partition_index: i32 = 0
-    replicas: list[i32] = []  # the present ones, those to come and those to go among them
+    replicas: list[i32] = []  # all present ones, those being added and removed included
     adding_replicas: list[i32] = []
     removing_replicas: list[i32] = []
 

@@ -1,4 +1,4 @@
-"""ListTransactions (API key 66): an admin client asks every broker which transactional ids it has (KIP-664)."""
+"""ListTransactions (API key 66): an admin client lists the transactional ids that a broker coordinates (KIP-664)."""
 
 from typing import Annotated
 
@@ -27,9 +27,9 @@ class TransactionState(Structure):
 
 @message(key=66, versions=(0, 2), flexible_since=0)
 class ListTransactionsResponse(Message):
-    """Versions 0–2, flexible; v2 may say INVALID_REGULAR_EXPRESSION (128) (KIP-1152)."""
+    """Versions 0–2, flexible; v2 may return INVALID_REGULAR_EXPRESSION (128) (KIP-1152)."""
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
-    unknown_state_filters: list[string] = []  # states asked for that the coordinator does not know
+    unknown_state_filters: list[string] = []  # requested states that the coordinator does not know
     transaction_states: list[TransactionState] = []

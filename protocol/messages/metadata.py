@@ -1,7 +1,7 @@
-"""Metadata (API key 3): every client asks any broker who the brokers are and who leads which partition.
+"""Metadata (API key 3): a client reads the brokers, the topics and the leaders of partitions from any broker.
 
-It is asked at the start, after errors that mean a stale picture, and every few minutes. Asking by name may create the
-topic, if both the request and `auto.create.topics.enable` allow.
+Clients send it at the start, after errors that mean stale metadata, and every few minutes. A request by name creates
+the topic if the request and `auto.create.topics.enable` allow it.
 """
 
 from typing import Annotated, Final
@@ -36,10 +36,10 @@ class MetadataRequestTopic(Structure):
 class MetadataRequest(Message):
     """Versions 0–13, flexible from 9.
 
-    In v0 an empty list asks for all topics; from v1 None does, and an empty list asks for none (KIP-4). v4 lets the
-    client forbid that asking creates topics. v8 may ask for the operations that the client is authorized for (KIP-430);
-    those on the cluster moved to DescribeCluster in v11 (KIP-700). v10 added topic ids, which brokers only honour from
-    v12 on (KIP-516). v13 says that the client understands a top-level error.
+    In v0 an empty list requests all topics; from v1 on None does, and an empty list requests none (KIP-4). From v4 on
+    the client can forbid the creation of topics. v8 can request the operations that the client is authorized for
+    (KIP-430); those on the cluster moved to DescribeCluster in v11 (KIP-700). v10 adds topic ids, but brokers accept
+    requests by id only from v12 on (KIP-516). With v13 the client declares that it supports a top-level error.
     """
 
     topics: Annotated[list[MetadataRequestTopic] | None, nullable(1)] = []  # None for all
@@ -57,7 +57,7 @@ class MetadataResponseBroker(Structure):
 
 
 class MetadataResponsePartition(Structure):
-    error_code: i16 = 0  # LEADER_NOT_AVAILABLE (5) while an election is due
+    error_code: i16 = 0  # LEADER_NOT_AVAILABLE (5) before an election
     partition_index: i32 = 0
     leader_id: i32 = 0  # -1 without a leader
     leader_epoch: Annotated[i32, since(7), ignorable] = -1
@@ -67,10 +67,10 @@ class MetadataResponsePartition(Structure):
 
 
 class MetadataResponseTopic(Structure):
-    error_code: i16 = 0  # UNKNOWN_TOPIC_OR_PARTITION (3), also while it is being created: ask again
-    name: Annotated[string | None, nullable(12)] = ""  # None when an unknown id was asked for
-    topic_id: Annotated[uuid, since(10), ignorable] = ZERO_UUID  # zero when an unknown name was asked for
-    # Kept by the brokers themselves: `__consumer_offsets`, `__transaction_state`, …
+    error_code: i16 = 0  # UNKNOWN_TOPIC_OR_PARTITION (3), also while it is being created: retry
+    name: Annotated[string | None, nullable(12)] = ""  # None for an unknown id
+    topic_id: Annotated[uuid, since(10), ignorable] = ZERO_UUID  # zero for an unknown name
+    # True for the brokers' own topics: `__consumer_offsets`, `__transaction_state`, …
     is_internal: Annotated[boolean, since(1), ignorable] = False
     partitions: list[MetadataResponsePartition] = []
     topic_authorized_operations: Annotated[i32, since(8)] = -2147483648
@@ -81,17 +81,16 @@ class MetadataResponse(Message):
     """Versions 0–13, flexible from 9.
 
     v1 adds racks (KIP-36), the controller and the internal flag (KIP-4), v2 the cluster id (KIP-78), v3 the throttle
-    time (KIP-124), which from v6 on the client waits out by itself (KIP-219). v5 lists offline replicas (KIP-112), v7
-    the leader epoch, by which a client knows older metadata from newer (KIP-320). v8 adds authorized operations
-    (KIP-430), of which those on the cluster left in v11 (KIP-700). v10 adds topic ids; from v12 a name may be None
-    (KIP-516). v13 adds a top-level error, by which a broker can send a client back to its bootstrap servers
-    (REBOOTSTRAP_REQUIRED, KIP-1102).
+    time (KIP-124), for which the client itself waits from v6 on (KIP-219). v5 lists offline replicas (KIP-112), v7 the
+    leader epoch, by which a client recognizes older metadata (KIP-320). v8 adds authorized operations (KIP-430), those
+    on the cluster only up to v10 (KIP-700). v10 adds topic ids; from v12 on a name may be None (KIP-516). v13 adds a
+    top-level error, such as REBOOTSTRAP_REQUIRED: the client starts again with its bootstrap servers (KIP-1102).
     """
 
     throttle_time_ms: Annotated[i32, since(3), ignorable] = 0
     brokers: list[MetadataResponseBroker] = []
     cluster_id: Annotated[string | None, since(2), ignorable] = None
-    # Whom to send administration to; since KRaft any live broker, which forwards; -1 none.
+    # The broker to send admin requests to: under KRaft any live broker, which forwards them; -1 none.
     controller_id: Annotated[i32, since(1), ignorable] = -1
     topics: list[MetadataResponseTopic] = []
     cluster_authorized_operations: Annotated[i32, since(8), until(10)] = -2147483648

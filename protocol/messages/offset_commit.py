@@ -1,8 +1,8 @@
-"""OffsetCommit (API key 8): a consumer has the coordinator of its group remember how far it got.
+"""OffsetCommit (API key 8): a consumer commits the offsets of its group to the group's coordinator.
 
-The offset is that of the next record to read. The coordinator checks that the committer belongs to the group, in its
-present generation; one outside any group (assigned partitions, tools) commits with generation -1 and no member id,
-while the group is empty.
+The offset is that of the next record to read. The coordinator checks that the client is a member of the present
+generation. A client that is no member (assigned partitions, tools) commits with generation -1 and no member id, to an
+empty group.
 """
 
 from typing import Annotated
@@ -27,7 +27,7 @@ class OffsetCommitRequestPartition(Structure):
     partition_index: i32 = 0
     committed_offset: i64 = 0  # the next record to read
     committed_leader_epoch: Annotated[i32, since(6), ignorable] = -1  # of the last record read; -1 unknown
-    committed_metadata: string | None = ""  # a text of the client's own, at most `offset.metadata.max.bytes`
+    committed_metadata: string | None = ""  # any text, at most `offset.metadata.max.bytes`
 
 
 class OffsetCommitRequestTopic(Structure):
@@ -40,15 +40,15 @@ class OffsetCommitRequestTopic(Structure):
 class OffsetCommitRequest(Message):
     """Versions 2–10, flexible from 8.
 
-    Kafka 4.0 dropped v0, which wrote to ZooKeeper, and v1, which told a timestamp for each commit (KIP-896). v5 removes
-    the retention time, from then on the broker's `offsets.retention.minutes` alone (KIP-211). v6 adds the epoch of the
-    last record, for a consumer that resumes there to notice a truncated log (KIP-320). v7 adds the instance id of
-    static members (KIP-345). From v9 on members of the newer consumer groups may commit, with their member epoch
-    (KIP-848). v10 names topics by id. v4 says that the client waits out a throttle by itself (KIP-219).
+    Kafka 4.0 dropped v0, which wrote to ZooKeeper, and v1, which had a timestamp for each commit (KIP-896). v5 removes
+    the retention time: `offsets.retention.minutes` of the broker replaces it (KIP-211). v6 adds the epoch of the last
+    record, so that a consumer that resumes there detects a truncated log (KIP-320). v7 adds the instance id of static
+    members (KIP-345). From v9 on members of the consumer protocol may commit, with their member epoch (KIP-848). v10
+    names topics by id. With v4 a client declares that it waits for the throttle time itself (KIP-219).
     """
 
     group_id: string = ""
-    # Generation in a classic group, member epoch in a consumer group; -1 outside.
+    # Generation in a classic group, member epoch in the consumer protocol; -1 without a member.
     generation_id_or_member_epoch: i32 = -1
     member_id: string = ""
     group_instance_id: Annotated[string | None, since(7)] = None
@@ -71,9 +71,9 @@ class OffsetCommitResponseTopic(Structure):
 class OffsetCommitResponse(Message):
     """Versions 2–10, flexible from 8.
 
-    v3 adds the throttle time (KIP-124), waited out by the client from v4 on (KIP-219). v9 may say STALE_MEMBER_EPOCH
-    (113), after which a member commits again with its present one, and GROUP_ID_NOT_FOUND (69) (KIP-848). v10 names
-    topics by id and may say UNKNOWN_TOPIC_ID (KIP-848).
+    v3 adds the throttle time (KIP-124), for which the client itself waits from v4 on (KIP-219). v9 may return
+    GROUP_ID_NOT_FOUND (69), and STALE_MEMBER_EPOCH (113), after which a member commits again with its present epoch
+    (KIP-848). v10 names topics by id and may return UNKNOWN_TOPIC_ID (KIP-848).
     """
 
     throttle_time_ms: Annotated[i32, since(3), ignorable] = 0

@@ -1,6 +1,6 @@
-"""OffsetDelete (API key 47): an admin client deletes a group's committed offsets of chosen partitions (KIP-496).
+"""OffsetDelete (API key 47): an admin client deletes committed offsets of a group (KIP-496).
 
-It goes to the group's coordinator. GROUP_SUBSCRIBED_TO_TOPIC (86) where a live member still consumes the topic.
+The group's coordinator receives it. GROUP_SUBSCRIBED_TO_TOPIC (86): a member still subscribes to the topic.
 """
 
 from odradek.protocol.schema import Message, Structure, i16, i32, message, string

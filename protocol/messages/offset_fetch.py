@@ -1,4 +1,4 @@
-"""OffsetFetch (API key 9): a consumer asks the coordinator of its group where it left off; tools ask for lag."""
+"""OffsetFetch (API key 9): consumers and tools read the committed offsets of a group from its coordinator."""
 
 from typing import Annotated, Final
 
@@ -35,33 +35,33 @@ class OffsetFetchRequestTopics(Structure):
 
 class OffsetFetchRequestGroup(Structure):
     group_id: Annotated[string, since(8)] = ""
-    # Of a consumer group (KIP-848), checked together with the epoch; None from others.
+    # Of a member of the consumer protocol (KIP-848), checked with the epoch; None from others.
     member_id: Annotated[string | None, since(9), ignorable] = None
-    member_epoch: Annotated[i32, since(9), ignorable] = -1  # -1 unchecked
-    topics: Annotated[list[OffsetFetchRequestTopics] | None, since(8)] = []  # None for all that the group has committed
+    member_epoch: Annotated[i32, since(9), ignorable] = -1  # -1: not checked
+    topics: Annotated[list[OffsetFetchRequestTopics] | None, since(8)] = []  # None for all committed offsets
 
 
 @message(key=9, versions=(1, 10), flexible_since=6)
 class OffsetFetchRequest(Message):
     """Versions 1–10, flexible from 6.
 
-    v0 read from ZooKeeper; Kafka 4.0 dropped it (KIP-896). From v2 on None asks for all topics (KIP-88). v7 may insist
-    on offsets that no open transaction is about to change (KIP-447). v8 asks for several groups at once, in structures
-    of its own (KIP-709). v9 adds the member and its epoch (KIP-848). v10 names topics by id. v4 says that the client
-    waits out a throttle by itself (KIP-219).
+    v0 read from ZooKeeper; Kafka 4.0 dropped it (KIP-896). From v2 on None requests all topics (KIP-88). v7 can require
+    offsets without pending changes of open transactions (KIP-447). v8 names several groups, in structures of their own
+    (KIP-709). v9 adds the member and its epoch (KIP-848). v10 names topics by id. With v4 a client declares that it
+    waits for the throttle time itself (KIP-219).
     """
 
     group_id: Annotated[string, until(7)] = ""
-    # None for all that the group has committed.
+    # None for all committed offsets of the group.
     topics: Annotated[list[OffsetFetchRequestTopic] | None, until(7), nullable(2)] = []
     groups: Annotated[list[OffsetFetchRequestGroup], since(8)] = []
-    # Say UNSTABLE_OFFSET_COMMIT (88) for a partition with an offset pending in a transaction.
+    # Return UNSTABLE_OFFSET_COMMIT (88) for a partition with an offset pending in a transaction.
     require_stable: Annotated[boolean, since(7)] = False
 
 
 class OffsetFetchResponsePartition(Structure):
     partition_index: Annotated[i32, until(7)] = 0
-    # The next record to read; -1 when none was committed, which is no error.
+    # The next record to read; -1 without a committed offset, which is no error.
     committed_offset: Annotated[i64, until(7)] = 0
     committed_leader_epoch: Annotated[i32, since(5), until(7), ignorable] = -1  # of the last record read; -1 unknown
     metadata: Annotated[string | None, until(7)] = ""
@@ -75,7 +75,7 @@ class OffsetFetchResponseTopic(Structure):
 
 class OffsetFetchResponsePartitions(Structure):
     partition_index: Annotated[i32, since(8)] = 0
-    # The next record to read; -1 when none was committed, which is no error.
+    # The next record to read; -1 without a committed offset, which is no error.
     committed_offset: Annotated[i64, since(8)] = 0
     committed_leader_epoch: Annotated[i32, since(8), ignorable] = -1  # of the last record read; -1 unknown
     metadata: Annotated[string | None, since(8)] = ""
@@ -98,9 +98,9 @@ class OffsetFetchResponseGroup(Structure):
 class OffsetFetchResponse(Message):
     """Versions 1–10, flexible from 6.
 
-    v2 adds an error for the group as a whole (KIP-88), v3 the throttle time (KIP-124), waited out by the client from v4
-    on (KIP-219), v5 the epoch of the last record (KIP-320). v8 answers several groups (KIP-709). v9 may say
-    STALE_MEMBER_EPOCH and UNKNOWN_MEMBER_ID, v10 UNKNOWN_TOPIC_ID (KIP-848).
+    v2 adds an error for the group as a whole (KIP-88), v3 the throttle time (KIP-124), for which the client itself
+    waits from v4 on (KIP-219), v5 the epoch of the last record (KIP-320). v8 contains several groups (KIP-709). v9 may
+    return STALE_MEMBER_EPOCH and UNKNOWN_MEMBER_ID, v10 UNKNOWN_TOPIC_ID (KIP-848).
     """
 
     throttle_time_ms: Annotated[i32, since(3), ignorable] = 0

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch (API key 23): where, by the leader's log, an epoch of leadership ended.
+"""OffsetForLeaderEpoch (API key 23): clients find where an epoch of leadership ended in the leader's log.
 
-A follower asks the leader before it truncates (KIP-101), a consumer to find out after a change of leaders whether
-records that it has read were lost (KIP-320).
+A follower sends it before it truncates (KIP-101). A consumer sends it after a change of leaders, to detect that records
+it has read were lost (KIP-320).
 """
 
 from typing import Annotated
@@ -11,9 +11,9 @@ from odradek.protocol.schema import Message, Structure, i16, i32, i64, ignorable
 
 class OffsetForLeaderPartition(Structure):
     partition: i32 = 0
-    # As the asker knows it: FENCED_LEADER_EPOCH (74) if old, UNKNOWN_LEADER_EPOCH (75) if ahead; -1 unchecked.
+    # The client's; FENCED_LEADER_EPOCH (74) if it is old, UNKNOWN_LEADER_EPOCH (75) if too new; -1: not checked.
     current_leader_epoch: i32 = -1
-    leader_epoch: i32 = 0  # the epoch asked about
+    leader_epoch: i32 = 0  # the epoch whose end is requested
 
 
 class OffsetForLeaderTopic(Structure):
@@ -25,8 +25,8 @@ class OffsetForLeaderTopic(Structure):
 class OffsetForLeaderEpochRequest(Message):
     """Versions 2–4, flexible from 4.
 
-    Kafka 4.0 dropped v0 and v1 (KIP-896). v2 adds the asker's idea of the current epoch, for fencing (KIP-320), v3 the
-    replica id, since a consumer must not see beyond the high watermark and a follower must.
+    Kafka 4.0 dropped v0 and v1 (KIP-896). v2 adds the current epoch that the client knows, for fencing (KIP-320). v3
+    adds the replica id, because only followers may see offsets beyond the high watermark.
     """
 
     replica_id: Annotated[i32, since(3), ignorable] = -2  # broker id of a follower; -1 a consumer; -2 a debugging tool
@@ -36,7 +36,7 @@ class OffsetForLeaderEpochRequest(Message):
 class EpochEndOffset(Structure):
     error_code: i16 = 0
     partition: i32 = 0
-    leader_epoch: i32 = -1  # the largest epoch here that is not above the one asked about; -1 when there is none
+    leader_epoch: i32 = -1  # the largest epoch here that is not above the requested one; -1 without one
     end_offset: i64 = -1  # exclusive: where the next epoch starts, or the log ends; -1 with epoch -1
 
 
@@ -49,7 +49,7 @@ class OffsetForLeaderTopicResult(Structure):
 class OffsetForLeaderEpochResponse(Message):
     """Versions 2–4, flexible from 4.
 
-    v1 had added the epoch that the end belongs to, since the one asked about may be unknown here (KIP-279); v2 adds the
+    v1 added the epoch of the end offset, because the leader may not have the requested one (KIP-279); v2 adds the
     throttle time.
     """
 

@@ -1,6 +1,6 @@
-"""ReadShareGroupState (API key 84): a partition's new leader reads what share groups have delivered of it (KIP-932).
+"""ReadShareGroupState (API key 84): a partition's new leader reads the progress of share groups (KIP-932).
 
-Between brokers: to the share coordinator.
+Brokers send it to the share coordinator.
 """
 
 from odradek.protocol.schema import ZERO_UUID, Message, Structure, i8, i16, i32, i64, message, string, uuid
@@ -8,7 +8,7 @@ from odradek.protocol.schema import ZERO_UUID, Message, Structure, i8, i16, i32,
 
 class PartitionData(Structure):
     partition: i32 = 0
-    leader_epoch: i32 = 0  # the reader's; an older leader is fenced from now on
+    leader_epoch: i32 = 0  # the reader's; older leaders are fenced from then on
 
 
 class ReadStateData(Structure):
@@ -36,7 +36,7 @@ class PartitionResult(Structure):
     error_code: i16 = 0
     error_message: string | None = None
     state_epoch: i32 = 0
-    start_offset: i64 = 0  # the first offset still to be delivered; -1 not decided yet
+    start_offset: i64 = 0  # the first offset still to be delivered; -1: not determined yet
     state_batches: list[StateBatch] = []
 
 

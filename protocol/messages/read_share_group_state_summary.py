@@ -1,6 +1,6 @@
-"""ReadShareGroupStateSummary (API key 87): a group coordinator asks where share partitions start (KIP-932).
+"""ReadShareGroupStateSummary (API key 87): a group coordinator reads the start offsets of share partitions (KIP-932).
 
-Between brokers: to the share coordinator.
+Brokers send it to the share coordinator.
 """
 
 from typing import Annotated
@@ -32,7 +32,7 @@ class ReadStateSummaryData(Structure):
 
 @message(key=87, versions=(0, 1), flexible_since=0)
 class ReadShareGroupStateSummaryRequest(Message):
-    """Versions 0–1, flexible; v1 is new in the response."""
+    """Versions 0–1, flexible; v1 changes only the response."""
 
     group_id: string = ""
     topics: list[ReadStateSummaryData] = []
@@ -44,8 +44,8 @@ class PartitionResult(Structure):
     error_message: string | None = None
     state_epoch: i32 = 0
     leader_epoch: i32 = 0
-    start_offset: i64 = 0  # the first offset still to be delivered; -1 not decided yet
-    # Records from the start offset on that are done with, out of order; -1 unknown.
+    start_offset: i64 = 0  # the first offset still to be delivered; -1: not determined yet
+    # Completed records from the start offset on, out of order; -1 unknown.
     delivery_complete_count: Annotated[i32, since(1), ignorable] = -1
 
 
@@ -56,6 +56,6 @@ class ReadStateSummaryResult(Structure):
 
 @message(key=87, versions=(0, 1), flexible_since=0)
 class ReadShareGroupStateSummaryResponse(Message):
-    """Versions 0–1, flexible; v1 adds the count from which lag is computed (KIP-1226)."""
+    """Versions 0–1, flexible; v1 adds the count that lag is computed from (KIP-1226)."""
 
     results: list[ReadStateSummaryResult] = []

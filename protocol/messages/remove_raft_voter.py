@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (API key 81): an admin client takes a controller out of the metadata quorum's voters (KIP-853)."""
+"""RemoveRaftVoter (API key 81): an admin client removes a controller from the metadata quorum's voters (KIP-853)."""
 
 from odradek.protocol.schema import ZERO_UUID, Message, i16, i32, message, string, uuid
 

@@ -1,4 +1,4 @@
-"""RenewDelegationToken (API key 39): the owner or a renewer of a delegation token puts its expiry off (KIP-48)."""
+"""RenewDelegationToken (API key 39): the owner or a renewer of a delegation token postpones its expiry (KIP-48)."""
 
 from odradek.protocol.schema import Message, binary, i16, i32, i64, message
 
@@ -18,7 +18,7 @@ class RenewDelegationTokenRequest(Message):
 class RenewDelegationTokenResponse(Message):
     """Versions 1–2, flexible from 2.
 
-    From v1 on the client waits out a throttle by itself (KIP-219).
+    From v1 on the client itself waits for the throttle time (KIP-219).
     """
 
     error_code: i16 = 0

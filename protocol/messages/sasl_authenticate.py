@@ -1,6 +1,6 @@
 """SaslAuthenticate (API key 36): client and broker exchange the tokens of a SASL mechanism (KIP-152).
 
-It repeats until the mechanism is done; on a connection in use, it renews the session (KIP-368).
+The exchange repeats until the mechanism has finished. On an authenticated connection it renews the session (KIP-368).
 """
 
 from typing import Annotated
@@ -12,7 +12,7 @@ from odradek.protocol.schema import Message, binary, i16, i64, ignorable, messag
 class SaslAuthenticateRequest(Message):
     """Versions 0–2, flexible from 2.
 
-    v1 says that the client can authenticate again (KIP-368).
+    With v1 a client declares that it can authenticate again (KIP-368).
     """
 
     auth_bytes: binary = b""  # as the mechanism defines them
@@ -22,12 +22,12 @@ class SaslAuthenticateRequest(Message):
 class SaslAuthenticateResponse(Message):
     """Versions 0–2, flexible from 2.
 
-    v1 tells how long the session lasts (KIP-368). SASL_AUTHENTICATION_FAILED (58) comes with a text, where a broker of
-    v0 handshakes could only close the connection.
+    v1 adds the lifetime of the session (KIP-368). SASL_AUTHENTICATION_FAILED (58) has a text; after a handshake of v0 a
+    broker can only close the connection.
     """
 
     error_code: i16 = 0
     error_message: string | None = ""
     auth_bytes: binary = b""
-    # Authenticate again within this; 0: the session has no end.
+    # Authenticate again within this time; 0: no limit.
     session_lifetime_ms: Annotated[i64, since(1), ignorable] = 0

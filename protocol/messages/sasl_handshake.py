@@ -1,6 +1,6 @@
 """SaslHandshake (API key 17): a client on a SASL listener names the mechanism by which it will authenticate (KIP-43).
 
-After ApiVersions nothing else may come first.
+Only ApiVersions may precede it.
 """
 
 from odradek.protocol.schema import Message, i16, message, string
@@ -10,9 +10,9 @@ from odradek.protocol.schema import Message, i16, message, string
 class SaslHandshakeRequest(Message):
     """Versions 0–1.
 
-    After v0 the tokens of the mechanism follow bare, each behind a 4-byte size; after v1 they travel inside
-    SaslAuthenticate (KIP-152). It will not become flexible: clients up to 2.4 negotiate its version wrongly
-    (KAFKA-9577).
+    After v0 the tokens of the mechanism follow without a header, each after a size of 4 bytes; after v1
+    SaslAuthenticate carries them (KIP-152). It stays without a flexible version, because clients up to 2.4 negotiate
+    its version wrongly (KAFKA-9577).
     """
 
     mechanism: string = ""  # `PLAIN`, `SCRAM-SHA-256`, `OAUTHBEARER`, …

@@ -39,14 +39,14 @@ class AcknowledgeTopic(Structure):
 
 @message(key=79, versions=(1, 2), flexible_since=1)
 class ShareAcknowledgeRequest(Message):
-    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0, gone in 4.1.
+    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0; Kafka 4.1 removed it.
 
     v2 can renew locks (KIP-1222).
     """
 
     group_id: string | None = None
     member_id: string | None = ""
-    share_session_epoch: i32 = 0  # -1 ends the session; else one more than before
+    share_session_epoch: i32 = 0  # -1 ends the session; otherwise one more than before
     is_renew_ack: Annotated[boolean, since(2)] = False
     topics: list[AcknowledgeTopic] = []
 
@@ -58,9 +58,9 @@ class LeaderIdAndEpoch(Structure):
 
 class PartitionData(Structure):
     partition_index: i32 = 0
-    error_code: i16 = 0  # INVALID_RECORD_STATE (121) when the lock had run out, …
+    error_code: i16 = 0  # INVALID_RECORD_STATE (121) if the lock had expired, …
     error_message: string | None = None
-    # Comes with NOT_LEADER_OR_FOLLOWER (6).
+    # Sent with NOT_LEADER_OR_FOLLOWER (6).
     current_leader: LeaderIdAndEpoch = msgspec.field(default_factory=LeaderIdAndEpoch)
 
 
@@ -70,7 +70,7 @@ class ShareAcknowledgeTopicResponse(Structure):
 
 
 class NodeEndpoint(Structure):
-    """Where to find a broker that some `current_leader` names."""
+    """The address of a broker that a `current_leader` names."""
 
     node_id: i32 = 0
     host: string = ""
@@ -80,9 +80,9 @@ class NodeEndpoint(Structure):
 
 @message(key=79, versions=(1, 2), flexible_since=1)
 class ShareAcknowledgeResponse(Message):
-    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0, gone in 4.1.
+    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0; Kafka 4.1 removed it.
 
-    v2 tells for how long renewed locks hold (KIP-1222).
+    v2 adds the duration of renewed locks (KIP-1222).
     """
 
     throttle_time_ms: i32 = 0

@@ -1,7 +1,7 @@
 """ShareFetch (API key 78): a member of a share group acquires records, and may acknowledge earlier ones (KIP-932).
 
-It goes to the partition's leader, who hands records out under a lock that runs out: unacknowledged, they go to another
-member. Share sessions are like the sessions of Fetch.
+The partition's leader locks the records for the member. If the lock expires before they are acknowledged, another
+member gets them. Share sessions are like the sessions of Fetch.
 """
 
 from typing import Annotated
@@ -45,7 +45,7 @@ class FetchTopic(Structure):
 
 
 class ForgottenTopic(Structure):
-    """Partitions to take out of the session."""
+    """Partitions to remove from the session."""
 
     topic_id: uuid = ZERO_UUID
     partitions: list[i32] = []
@@ -53,21 +53,21 @@ class ForgottenTopic(Structure):
 
 @message(key=78, versions=(1, 2), flexible_since=1)
 class ShareFetchRequest(Message):
-    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0, gone in 4.1.
+    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0; Kafka 4.1 removed it.
 
-    v2 can have `max_records` kept strictly (KIP-1206) and locks renewed (KIP-1222).
+    v2 can make `max_records` a strict limit (KIP-1206) and renew locks (KIP-1222).
     """
 
     group_id: string | None = None
     member_id: string | None = ""
-    share_session_epoch: i32 = 0  # 0 opens a session, -1 ends it; else one more than before
-    max_wait_ms: i32 = 0  # how long the response may wait for `min_bytes`
+    share_session_epoch: i32 = 0  # 0 opens a session, -1 ends it; otherwise one more than before
+    max_wait_ms: i32 = 0  # the longest wait for `min_bytes`
     min_bytes: i32 = 0
     max_bytes: i32 = 0x7FFFFFFF
     max_records: i32 = 0  # may be exceeded to the end of a batch
-    batch_size: i32 = 0  # records in a batch of acquired ones, at best
+    batch_size: i32 = 0  # the largest batch of acquired records, if possible
     share_acquire_mode: Annotated[i8, since(2), ignorable] = 0  # 0 whole batches, 1 no record beyond `max_records`
-    # The acknowledgements renew locks; no records are asked for then.
+    # True: the acknowledgements renew locks, and no records are requested.
     is_renew_ack: Annotated[boolean, since(2)] = False
     topics: list[FetchTopic] = []
     forgotten_topics_data: list[ForgottenTopic] = []
@@ -81,19 +81,19 @@ class LeaderIdAndEpoch(Structure):
 class AcquiredRecords(Structure):
     first_offset: i64 = 0
     last_offset: i64 = 0  # inclusive
-    delivery_count: i16 = 0  # 1 the first time
+    delivery_count: i16 = 0  # 1 at the first delivery
 
 
 class PartitionData(Structure):
     partition_index: i32 = 0
     error_code: i16 = 0  # of the fetch
     error_message: string | None = None
-    acknowledge_error_code: i16 = 0  # of the acknowledgements: INVALID_RECORD_STATE (121) when the lock had run out, …
+    acknowledge_error_code: i16 = 0  # of the acknowledgements: INVALID_RECORD_STATE (121) if the lock had expired, …
     acknowledge_error_message: string | None = None
-    # Comes with NOT_LEADER_OR_FOLLOWER (6); ids of -1 where the broker cannot say.
+    # Sent with NOT_LEADER_OR_FOLLOWER (6); ids of -1 if the broker does not know it.
     current_leader: LeaderIdAndEpoch = msgspec.field(default_factory=LeaderIdAndEpoch)
     records: record_batches = None
-    # Those of `records` that are for this member; the others are not to be looked at.
+    # The ranges of `records` that this member acquired; ignore the others.
     acquired_records: list[AcquiredRecords] = []
 
 
@@ -103,7 +103,7 @@ class ShareFetchableTopicResponse(Structure):
 
 
 class NodeEndpoint(Structure):
-    """Where to find a broker that some `current_leader` names."""
+    """The address of a broker that a `current_leader` names."""
 
     node_id: i32 = 0
     host: string = ""
@@ -113,7 +113,7 @@ class NodeEndpoint(Structure):
 
 @message(key=78, versions=(1, 2), flexible_since=1)
 class ShareFetchResponse(Message):
-    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0, gone in 4.1.
+    """Versions 1–2, flexible; v0 was the early access of Kafka 4.0; Kafka 4.1 removed it.
 
     The fields of v2 are those of v1.
     """
@@ -121,6 +121,6 @@ class ShareFetchResponse(Message):
     throttle_time_ms: i32 = 0
     error_code: i16 = 0
     error_message: string | None = None
-    acquisition_lock_timeout_ms: i32 = 0  # for so long the records are this member's
+    acquisition_lock_timeout_ms: i32 = 0  # how long the records stay locked for this member
     responses: list[ShareFetchableTopicResponse] = []
     node_endpoints: list[NodeEndpoint] = []

@@ -1,4 +1,4 @@
-"""ShareGroupDescribe (API key 77): an admin client asks for state and members of share groups (KIP-932)."""
+"""ShareGroupDescribe (API key 77): an admin client reads the state and members of share groups (KIP-932)."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from odradek.protocol.schema import ZERO_UUID, Message, Structure, boolean, i16,
 
 @message(key=77, versions=(1, 1), flexible_since=1)
 class ShareGroupDescribeRequest(Message):
-    """Version 1, flexible; v0 was the early access of Kafka 4.0, gone in 4.1."""
+    """Version 1, flexible; v0 was the early access of Kafka 4.0; Kafka 4.1 removed it."""
 
     group_ids: list[string] = []
     include_authorized_operations: boolean = False
@@ -38,7 +38,7 @@ class DescribedGroup(Structure):
     error_message: string | None = None
     group_id: string = ""
     group_state: string = ""  # Empty, Stable, Dead
-    group_epoch: i32 = 0  # grows with each change of members or subscriptions
+    group_epoch: i32 = 0  # increases with each change of members or subscriptions
     assignment_epoch: i32 = 0  # the group epoch that the assignment was computed for
     assignor_name: string = ""
     members: list[Member] = []
@@ -47,7 +47,7 @@ class DescribedGroup(Structure):
 
 @message(key=77, versions=(1, 1), flexible_since=1)
 class ShareGroupDescribeResponse(Message):
-    """Version 1, flexible; v0 was the early access of Kafka 4.0, gone in 4.1."""
+    """Version 1, flexible; v0 was the early access of Kafka 4.0; Kafka 4.1 removed it."""
 
     throttle_time_ms: i32 = 0
     groups: list[DescribedGroup] = []

@@ -1,4 +1,4 @@
-"""ShareGroupHeartbeat (API key 76): the request by which members of share groups join, live and leave (KIP-932).
+"""ShareGroupHeartbeat (API key 76): members join, stay in and leave share groups (KIP-932).
 
 In a share group several members read one partition, record by record, as from a queue.
 """
@@ -8,11 +8,11 @@ from odradek.protocol.schema import ZERO_UUID, Message, Structure, i16, i32, mes
 
 @message(key=76, versions=(1, 1), flexible_since=1)
 class ShareGroupHeartbeatRequest(Message):
-    """Version 1, flexible; v0 was the early access of Kafka 4.0, gone in 4.1."""
+    """Version 1, flexible; v0 was the early access of Kafka 4.0; Kafka 4.1 removed it."""
 
     group_id: string = ""
-    member_id: string = ""  # made up by the member, kept as long as the process lives
-    member_epoch: i32 = 0  # 0 joins, -1 leaves; else as last told
+    member_id: string = ""  # chosen by the member, the same until its process ends
+    member_epoch: i32 = 0  # 0 joins, -1 leaves; otherwise the last one received
     rack_id: string | None = None  # None when it did not change, as is the subscription
     subscribed_topic_names: list[string] | None = None
 
@@ -28,7 +28,7 @@ class Assignment(Structure):
 
 @message(key=76, versions=(1, 1), flexible_since=1)
 class ShareGroupHeartbeatResponse(Message):
-    """Version 1, flexible; v0 was the early access of Kafka 4.0, gone in 4.1."""
+    """Version 1, flexible; v0 was the early access of Kafka 4.0; Kafka 4.1 removed it."""
 
     throttle_time_ms: i32 = 0
     error_code: i16 = 0

@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe (API key 89): an admin client asks for state and members of Streams groups (KIP-1071)."""
+"""StreamsGroupDescribe (API key 89): an admin client reads the state and members of Streams groups (KIP-1071)."""
 
 import msgspec
 
@@ -19,10 +19,10 @@ class KeyValue(Structure):
 
 
 class TopicInfo(Structure):
-    """A topic that belongs to the application: a changelog, or one to repartition by."""
+    """An internal topic of the application: a changelog or a repartition topic."""
 
     name: string = ""
-    partitions: i32 = 0  # 0 leaves the number to the broker, always for changelogs
+    partitions: i32 = 0  # 0: the broker chooses; always 0 for changelogs
     replication_factor: i16 = 0  # 0 for the broker's default
     topic_configs: list[KeyValue] = []
 
@@ -73,14 +73,14 @@ class Member(Structure):
     client_host: string = ""
     topology_epoch: i32 = 0
     process_id: string = ""  # members of one process share their state on disk
-    user_endpoint: Endpoint | None = None  # where interactive queries reach this member
+    user_endpoint: Endpoint | None = None  # this member's address for interactive queries
     client_tags: list[KeyValue] = []
     task_offsets: list[TaskOffset] = []
     task_end_offsets: list[TaskOffset] = []
-    assignment: Assignment = msgspec.field(default_factory=Assignment)  # what it runs
-    # What it shall run; the same once the group is stable.
+    assignment: Assignment = msgspec.field(default_factory=Assignment)  # the tasks that it runs
+    # The tasks that it will run; equal to `assignment` in a stable group.
     target_assignment: Assignment = msgspec.field(default_factory=Assignment)
-    is_classic: boolean = False  # of the classic protocol, not upgraded yet
+    is_classic: boolean = False  # uses the classic protocol, not upgraded yet
 
 
 class DescribedGroup(Structure):
@@ -88,7 +88,7 @@ class DescribedGroup(Structure):
     error_message: string | None = None
     group_id: string = ""
     group_state: string = ""  # Empty, NotReady, Assigning, Reconciling, Stable, Dead
-    group_epoch: i32 = 0  # grows with each change of members or topology
+    group_epoch: i32 = 0  # increases with each change of members or topology
     assignment_epoch: i32 = 0  # the group epoch that the target assignment was computed for
     topology: Topology | None = None  # None with an error
     members: list[Member] = []

@@ -1,8 +1,8 @@
-"""StreamsGroupHeartbeat (API key 88): the request by which instances of Kafka Streams join, live and leave (KIP-1071).
+"""StreamsGroupHeartbeat (API key 88): members join, stay in and leave Streams groups (KIP-1071).
 
-The coordinator knows the application's topology, creates the topics that it needs inside, and assigns tasks where
-ConsumerGroupHeartbeat assigns partitions. What did not change since the last heartbeat is null or -1, in both
-directions.
+The coordinator stores the application's topology, creates its internal topics, and assigns tasks as
+ConsumerGroupHeartbeat assigns partitions. In both directions, a field that did not change since the last heartbeat is
+null or -1.
 """
 
 import msgspec
@@ -16,16 +16,16 @@ class KeyValue(Structure):
 
 
 class TopicInfo(Structure):
-    """A topic that belongs to the application: a changelog, or one to repartition by."""
+    """An internal topic of the application: a changelog or a repartition topic."""
 
     name: string = ""
-    partitions: i32 = 0  # 0 leaves the number to the broker, always for changelogs
+    partitions: i32 = 0  # 0: the broker chooses; always 0 for changelogs
     replication_factor: i16 = 0  # 0 for the broker's default
     topic_configs: list[KeyValue] = []
 
 
 class CopartitionGroup(Structure):
-    """Topics that must have equally many partitions, as indexes into the lists of their subtopology."""
+    """Topics that must have the same number of partitions, as indexes into the lists of their subtopology."""
 
     source_topics: list[i16] = []
     source_topic_regex: list[i16] = []
@@ -43,7 +43,7 @@ class Subtopology(Structure):
 
 
 class Topology(Structure):
-    epoch: i32 = 0  # raised by the developer with each new topology
+    epoch: i32 = 0  # the developer raises it with each new topology
     subtopologies: list[Subtopology] = []
 
 
@@ -70,23 +70,23 @@ class StreamsGroupHeartbeatRequest(Message):
     """Version 0, flexible."""
 
     group_id: string = ""
-    member_id: string = ""  # made up by the member, kept as long as the process lives
-    member_epoch: i32 = 0  # 0 joins, -1 leaves, -2 a static member leaves for a while; else as last told
+    member_id: string = ""  # chosen by the member, the same until its process ends
+    member_epoch: i32 = 0  # 0 joins, -1 leaves, -2 a static member leaves for a while; otherwise the last one received
     endpoint_information_epoch: i32 = 0  # the newest epoch of `partitions_by_user_endpoint` that the member has
     instance_id: string | None = None
     rack_id: string | None = None
     rebalance_timeout_ms: i32 = -1
-    topology: Topology | None = None  # when joining; else None
+    topology: Topology | None = None  # in a join; otherwise None
     active_tasks: list[TaskIds] | None = None
     standby_tasks: list[TaskIds] | None = None
     warmup_tasks: list[TaskIds] | None = None
     process_id: string | None = None  # members of one process share their state on disk
-    user_endpoint: Endpoint | None = None  # where interactive queries reach this member
+    user_endpoint: Endpoint | None = None  # this member's address for interactive queries
     client_tags: list[KeyValue] | None = None  # for spreading standby tasks over racks
-    # How far the local state is; sent when it caught up, and from time to time.
+    # The positions of the local state; sent when it has caught up, and at intervals.
     task_offsets: list[TaskOffset] | None = None
-    task_end_offsets: list[TaskOffset] | None = None  # where those changelogs end
-    shutdown_application: boolean = False  # ask all members of the group to shut down
+    task_end_offsets: list[TaskOffset] | None = None  # the end offsets of those changelogs
+    shutdown_application: boolean = False  # shut down all members of the group
 
 
 class Status(Structure):
@@ -102,7 +102,7 @@ class TopicPartition(Structure):
 
 
 class EndpointToPartitions(Structure):
-    """Which partitions a member holds for interactive queries."""
+    """The partitions that a member serves to interactive queries."""
 
     user_endpoint: Endpoint = msgspec.field(default_factory=Endpoint)
     active_partitions: list[TopicPartition] = []
@@ -119,9 +119,9 @@ class StreamsGroupHeartbeatResponse(Message):
     member_id: string = ""
     member_epoch: i32 = 0
     heartbeat_interval_ms: i32 = 0
-    acceptable_recovery_lag: i32 = 0  # a warm-up task within this many records has caught up
-    task_offset_interval_ms: i32 = 0  # how often to tell `task_offsets`
-    status: list[Status] | None = []  # what keeps the group from going ahead; empty when nothing does
+    acceptable_recovery_lag: i32 = 0  # a warm-up task with at most this lag has caught up
+    task_offset_interval_ms: i32 = 0  # how often to send `task_offsets`
+    status: list[Status] | None = []  # problems that stop the group; empty without any
     active_tasks: list[TaskIds] | None = None
     standby_tasks: list[TaskIds] | None = None
     warmup_tasks: list[TaskIds] | None = None

@@ -1,7 +1,7 @@
-"""SyncGroup (API key 14): the leader of a group hands in the assignment, and every member receives its own.
+"""SyncGroup (API key 14): the leader of a group sends the assignment, and every member receives its own.
 
-It follows JoinGroup and goes to the group's coordinator, who answers when the leader's has come. REBALANCE_IN_PROGRESS
-(27) sends the member back to JoinGroup.
+It follows JoinGroup. The group's coordinator responds when it has the leader's request. After REBALANCE_IN_PROGRESS
+(27) the member joins again.
 """
 
 from typing import Annotated
@@ -18,9 +18,9 @@ class SyncGroupRequestAssignment(Structure):
 class SyncGroupRequest(Message):
     """Versions 0–5, flexible from 4.
 
-    v3 adds the instance id of static members (KIP-345). v5 adds protocol type and name as JoinGroup told them;
-    INCONSISTENT_GROUP_PROTOCOL (23) if they are not the group's (KIP-559). v2 says that the client waits out a throttle
-    by itself (KIP-219).
+    v3 adds the instance id of static members (KIP-345). v5 adds the protocol type and name that JoinGroup returned;
+    INCONSISTENT_GROUP_PROTOCOL (23) if they are not the group's (KIP-559). With v2 a client declares that it waits for
+    the throttle time itself (KIP-219).
     """
 
     group_id: string = ""
@@ -36,8 +36,8 @@ class SyncGroupRequest(Message):
 class SyncGroupResponse(Message):
     """Versions 0–5, flexible from 4.
 
-    v1 adds the throttle time (KIP-124), waited out by the client from v2 on (KIP-219). v5 tells protocol type and name
-    (KIP-559).
+    v1 adds the throttle time (KIP-124), for which the client itself waits from v2 on (KIP-219). v5 adds protocol type
+    and name (KIP-559).
     """
 
     throttle_time_ms: Annotated[i32, since(1), ignorable] = 0

@@ -1,7 +1,7 @@
 """TxnOffsetCommit (API key 28): a producer commits consumed offsets as part of its transaction (KIP-98).
 
-It goes to the coordinator of the consumer's group, who keeps them pending until the transaction's marker arrives: that
-is the "exactly once" of consume, transform, produce.
+The coordinator of the consumer's group keeps them pending until the transaction's marker arrives. So consume,
+transform, produce happens exactly once.
 """
 
 from typing import Annotated
@@ -13,7 +13,7 @@ class TxnOffsetCommitRequestPartition(Structure):
     partition_index: i32 = 0
     committed_offset: i64 = 0  # the next record to read
     committed_leader_epoch: Annotated[i32, since(2), ignorable] = -1  # of the last record read; -1 unknown
-    committed_metadata: string | None = ""  # a text of the client's own
+    committed_metadata: string | None = ""  # any text
 
 
 class TxnOffsetCommitRequestTopic(Structure):
@@ -26,17 +26,17 @@ class TxnOffsetCommitRequest(Message):
     """Versions 0–5, flexible from 3.
 
     v2 adds the epoch of the last record (KIP-320). v3 adds member and generation of the consumer, by which the group
-    fences zombies; one transactional producer for all partitions became enough (KIP-447). v1 and v4 say what the client
-    understands: waiting out a throttle (KIP-219), TRANSACTION_ABORTABLE (KIP-890). v5 enlists the group in the
-    transaction by itself, where before AddOffsetsToTxn had to (KIP-890, part 2).
+    fences zombies, so that one transactional producer for all partitions is enough (KIP-447). With v1 and v4 the client
+    declares what it supports: waiting for the throttle time itself (KIP-219), TRANSACTION_ABORTABLE (KIP-890). v5 adds
+    the group to the transaction; before, AddOffsetsToTxn had to (KIP-890, part 2).
     """
 
     transactional_id: string = ""
     group_id: string = ""
     producer_id: i64 = 0
     producer_epoch: i16 = 0
-    generation_id: Annotated[i32, since(3)] = -1  # or member epoch; -1 unchecked
-    member_id: Annotated[string, since(3)] = ""  # empty unchecked
+    generation_id: Annotated[i32, since(3)] = -1  # or member epoch; -1: not checked
+    member_id: Annotated[string, since(3)] = ""  # empty: not checked
     group_instance_id: Annotated[string | None, since(3)] = None
     topics: list[TxnOffsetCommitRequestTopic] = []
 
@@ -55,7 +55,7 @@ class TxnOffsetCommitResponseTopic(Structure):
 class TxnOffsetCommitResponse(Message):
     """Versions 0–5, flexible from 3.
 
-    From v1 on the client waits out a throttle by itself (KIP-219). v3 may say ILLEGAL_GENERATION (22),
+    From v1 on the client itself waits for the throttle time (KIP-219). v3 may return ILLEGAL_GENERATION (22),
     FENCED_INSTANCE_ID (82) and UNKNOWN_MEMBER_ID (25) (KIP-447), v4 TRANSACTION_ABORTABLE (KIP-890).
     """
 

@@ -1,4 +1,4 @@
-"""UnregisterBroker (API key 64): an admin client has the controller forget a broker that is gone for good (KIP-631)."""
+"""UnregisterBroker (API key 64): an admin client removes the registration of a removed broker (KIP-631)."""
 
 from odradek.protocol.schema import Message, i16, i32, message, string
 

@@ -7,17 +7,17 @@ from odradek.protocol.schema import Message, Structure, boolean, i8, i16, i32, i
 
 class FeatureUpdateKey(Structure):
     feature: string = ""
-    max_version_level: i16 = 0  # the level wanted; below 1 takes the feature away
+    max_version_level: i16 = 0  # the new level; below 1 removes the feature
     allow_downgrade: Annotated[boolean, until(0)] = False
-    upgrade_type: Annotated[i8, since(1)] = 1  # 1 only up, 2 down without loss, 3 down whatever is lost
+    upgrade_type: Annotated[i8, since(1)] = 1  # 1 upgrade, 2 safe downgrade, 3 downgrade with loss
 
 
 @message(key=57, versions=(0, 2), flexible_since=0)
 class UpdateFeaturesRequest(Message):
     """Versions 0–2, flexible.
 
-    v1 replaces the leave to go down by three kinds of change and adds `validate_only` (KIP-778). v2 is new in the
-    response.
+    v1 replaces the flag that allows downgrades by three types of change, and adds `validate_only` (KIP-778). v2 changes
+    only the response.
     """
 
     timeout_ms: i32 = 60000
@@ -35,7 +35,7 @@ class UpdatableFeatureResult(Structure):
 class UpdateFeaturesResponse(Message):
     """Versions 0–2, flexible.
 
-    v2 has no results by feature any more: all are changed or none.
+    v2 removes the results by feature: all are changed or none.
     """
 
     throttle_time_ms: i32 = 0

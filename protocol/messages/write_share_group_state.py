@@ -1,6 +1,6 @@
-"""WriteShareGroupState (API key 85): a partition's leader has the progress of share groups kept (KIP-932).
+"""WriteShareGroupState (API key 85): a partition's leader stores the progress of share groups (KIP-932).
 
-Between brokers: to the share coordinator.
+Brokers send it to the share coordinator.
 """
 
 from typing import Annotated
@@ -30,10 +30,10 @@ class StateBatch(Structure):
 
 class PartitionData(Structure):
     partition: i32 = 0
-    state_epoch: i32 = 0  # of the group; FENCED_STATE_EPOCH (124) when it is an older one
-    leader_epoch: i32 = 0  # the writer's; FENCED_LEADER_EPOCH (74) when there is a newer leader
-    start_offset: i64 = 0  # the first offset still to be delivered; -1 as before
-    # Records from the start offset on that are done with, out of order; -1 unknown.
+    state_epoch: i32 = 0  # of the group; FENCED_STATE_EPOCH (124) if it is an older one
+    leader_epoch: i32 = 0  # the writer's; FENCED_LEADER_EPOCH (74) if there is a newer leader
+    start_offset: i64 = 0  # the first offset still to be delivered; -1: unchanged
+    # Completed records from the start offset on, out of order; -1 unknown.
     delivery_complete_count: Annotated[i32, since(1), ignorable] = -1
     state_batches: list[StateBatch] = []
 
@@ -45,7 +45,7 @@ class WriteStateData(Structure):
 
 @message(key=85, versions=(0, 1), flexible_since=0)
 class WriteShareGroupStateRequest(Message):
-    """Versions 0–1, flexible; v1 adds the count from which lag is computed (KIP-1226)."""
+    """Versions 0–1, flexible; v1 adds the count that lag is computed from (KIP-1226)."""
 
     group_id: string = ""
     topics: list[WriteStateData] = []

@@ -1,6 +1,6 @@
-"""WriteTxnMarkers (API key 27): a transaction coordinator has partition leaders write commit or abort markers (KIP-98).
+"""WriteTxnMarkers (API key 27): a transaction coordinator has leaders write commit or abort markers (KIP-98).
 
-It goes between brokers, one for each leader, markers of several transactions together.
+One request to a leader holds the markers of several transactions.
 """
 
 from typing import Annotated
@@ -20,7 +20,7 @@ class WritableTxnMarker(Structure):
     topics: list[WritableTxnMarkerTopic] = []
     # Leader epoch of the coordinator's partition of `__transaction_state`: an older one is fenced.
     coordinator_epoch: i32 = 0
-    # With 2 the marker's epoch must be above that of the records, with 0 and 1 at least that.
+    # With 2 the marker's epoch must be above that of the records, with 0 and 1 at least equal.
     transaction_version: Annotated[i8, since(2), ignorable] = 0
 
 
@@ -37,7 +37,7 @@ class WriteTxnMarkersRequest(Message):
 
 class WritableTxnMarkerPartitionResult(Structure):
     partition_index: i32 = 0
-    error_code: i16 = 0  # NOT_LEADER_OR_FOLLOWER (6) and its like: the coordinator asks the new leader
+    error_code: i16 = 0  # after NOT_LEADER_OR_FOLLOWER (6) and similar the coordinator sends it to the new leader
 
 
 class WritableTxnMarkerTopicResult(Structure):
@@ -52,6 +52,6 @@ class WritableTxnMarkerResult(Structure):
 
 @message(key=27, versions=(1, 2), flexible_since=1)
 class WriteTxnMarkersResponse(Message):
-    """Versions 1–2, flexible; both alike."""
+    """Versions 1–2, flexible, with the same fields."""
 
     markers: list[WritableTxnMarkerResult] = []

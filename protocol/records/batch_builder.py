@@ -1,7 +1,7 @@
-"""Building a record batch (magic 2): records are encoded as they are appended, header and compression come at the end.
+"""A builder of record batches (magic 2): `append` encodes a record, `build` compresses them and adds the header.
 
-A record of 100 bytes takes 0.5 µs to append, one with two headers 1.2 µs (`benchmarks/records.py`): lengths come out of
-a table, and one join makes the record.
+A record of 100 bytes takes 0.5 µs to append, one with two headers 1.2 µs (`benchmarks/records.py`): lengths come from a
+table, and one join concatenates the record.
 
 The layouts are drawn in `odradek.protocol.records.batch_header` and `odradek.protocol.records.record_iterator`.
 """
@@ -33,11 +33,11 @@ _MAX_LENGTH: Final = (1 << 31) - 1
 
 
 class BatchBuilder:
-    """Collects records into one batch.
+    """Collects the records of one batch.
 
-    `build` changes nothing, so a batch may be built again: after more records, or with another `codec`, `producer_id`,
-    `producer_epoch` or `base_sequence`, which may be assigned until then (a producer learns them when it sends). One
-    thread at a time.
+    `build` changes nothing, so it may be called again: after more records, or with another `codec`, `producer_id`,
+    `producer_epoch` or `base_sequence`, which may be assigned at any time (a producer sets them when it sends). Not
+    thread-safe.
     """
 
     __slots__ = (
@@ -83,7 +83,7 @@ class BatchBuilder:
 
     @property
     def size_estimate(self) -> int:
-        """Bytes of the batch built now, were it not compressed."""
+        """The size in bytes that the batch would have without compression."""
         return BATCH_HEADER_SIZE + len(self._records)
 
     def append(
@@ -94,12 +94,12 @@ class BatchBuilder:
         headers: Sequence[Header] = (),
         offset_delta: int | None = None,
     ) -> int:
-        """Add a record; `timestamp` in ms. Without `offset_delta` its offset follows that of the record before.
+        """Add a record; `timestamp` in ms. Without `offset_delta` its offset is one above that of the record before.
 
         Returns the new `size_estimate`.
 
-        Raises LocalProtocolError for a timestamp or size that the format cannot carry, or an offset that goes back; the
-        batch is then as before.
+        Raises LocalProtocolError for a timestamp or size that the format cannot represent, or an offset that is not
+        above the one before; the batch is then unchanged.
         """
         count = self.records_count
         if offset_delta is None:
@@ -134,7 +134,7 @@ class BatchBuilder:
         if length + len(records) > _MAX_LENGTH - BATCH_HEADER_SIZE:
             raise LocalProtocolError("a record batch cannot take more than 2 GiB")
         if not count:
-            encode_varint(timestamp)  # raises when it is wider than 64 bits
+            encode_varint(timestamp)  # raises if it is wider than 64 bits
             self._base_timestamp = self._max_timestamp = timestamp
         elif timestamp > self._max_timestamp:
             self._max_timestamp = timestamp
@@ -147,7 +147,7 @@ class BatchBuilder:
     def build(self, base_offset: int = 0, leader_epoch: int = -1) -> bytearray:
         """Return the batch of the records appended so far, offset delta 0 at `base_offset`.
 
-        Raises LocalProtocolError when there are none, or a number is wider than its field.
+        Raises LocalProtocolError if there are none, or a number is wider than its field.
         """
         if not self.records_count:
             raise LocalProtocolError("a batch of no records")

@@ -1,25 +1,25 @@
-"""The header of a record batch (magic 2, KIP-98), read and patched where it lies.
+"""The header of a record batch (magic 2, KIP-98), read and changed in the buffer of the batch.
 
 ```
  0 base offset             int64   offset of the first record (absolute)
  8 batch length            int32   bytes after this field, so the batch takes 12 more
-12 partition leader epoch  int32   set by the leader; -1 from producers
-16 magic                   int8    2; the same place in all formats, so look here first
+12 partition leader epoch  int32   the leader sets it; -1 from producers
+16 magic                   int8    2; at the same place in all formats
 17 crc                     uint32  CRC-32C of everything from the attributes to the end of the batch
 21 attributes              int16   bits 0-2 codec, 3 timestamp type (1 = log append time), 4 transactional, 5 control,
                                    6 delete horizon (KIP-534), 7-15 unused
 23 last offset delta       int32   last offset - base offset; compaction removes records and leaves this
-27 base timestamp          int64   ms; records hold differences to it; with bit 6 the delete horizon, likewise a base
+27 base timestamp          int64   ms; records have differences to it; with bit 6 it is the delete horizon
 35 max timestamp           int64   ms; of all records when bit 3 is set; survives compaction
 43 producer id             int64   -1 without idempotence
 51 producer epoch          int16   -1 without idempotence
 53 base sequence           int32   sequence of the first record; -1 without idempotence and in control batches
 57 records count           int32   as left by compaction, possibly 0
-61 records                         compressed together by the codec
+61 records                         compressed together with the codec
 ```
-All integers big-endian. Base offset, batch length, leader epoch and magic are not under the CRC, so that a leader can
-assign offsets in place; a wrong length shows as a wrong CRC, a wrong base offset or leader epoch does not show. Source:
-Kafka `DefaultRecordBatch`.
+All integers big-endian. The CRC does not cover base offset, batch length, leader epoch and magic, so that a leader can
+assign offsets in place. A wrong length makes the CRC wrong; a wrong base offset or leader epoch is not detected.
+Source: Kafka `DefaultRecordBatch`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from odradek.protocol.checksum import crc32c
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 
-LOG_OVERHEAD: Final = 12  # base offset and batch length, which every format begins with
+LOG_OVERHEAD: Final = 12  # base offset and batch length, the start of every format
 BATCH_HEADER_SIZE: Final = 61
 MIN_BATCH_LENGTH: Final = BATCH_HEADER_SIZE - LOG_OVERHEAD  # the batch length of a batch without records
 MAGIC: Final = 2
 MAX_SEQUENCE: Final = (1 << 31) - 1
-NO_TIMESTAMP: Final = -1  # of a record that has none, and of a batch of such records
+NO_TIMESTAMP: Final = -1  # of a record without one, and of a batch of such records
 
 CODEC_BITS: Final = 0x07
 TIMESTAMP_TYPE_BIT: Final = 0x08
@@ -86,22 +86,22 @@ _fields_of: Final[Callable[[BatchHeader], tuple[int, ...]]] = attrgetter(*_FIELD
 
 
 class TimestampType(IntEnum):
-    """Who set the timestamps of a batch (KIP-32)."""
+    """The source of the timestamps of a batch (KIP-32)."""
 
     CREATE_TIME = 0
     LOG_APPEND_TIME = 1
 
 
 class BatchHeader:
-    """A decoded header: the fields as they stand, and what follows from them. It holds no reference to the buffer.
+    """A decoded header: its fields, and values derived from them. It has no reference to the buffer.
 
-    Nobody changes one. It is a class of its own, no struct of msgspec's, because one is made of every batch and its
-    fields are read twenty times: where this module is compiled that takes 1 ns each, not 20.
+    Do not change it. It is a plain class, not a struct of msgspec, because each batch has one and its fields are read
+    twenty times: in a compiled module a read takes 1 ns instead of 20.
     """
 
     __slots__ = _FIELDS
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the header has as many
+    def __init__(  # noqa: PLR0913, PLR0917 - the header has 13 fields
         self,
         base_offset: int,
         batch_length: int,
@@ -146,7 +146,7 @@ class BatchHeader:
         return _fields_of(self)
 
     def replace(self, **changes: int) -> BatchHeader:
-        """A header like this one with other values of some fields."""
+        """Return a header with other values of some fields."""
         return BatchHeader(**(dict(zip(_FIELDS, self.fields, strict=True)) | changes))
 
     @property
@@ -165,7 +165,7 @@ class BatchHeader:
 
     @property
     def codec(self) -> Codec:
-        """Raises RemoteProtocolError as `codec_of`."""
+        """The codec of the records. Raises RemoteProtocolError as `codec_of`."""
         return codec_of(self.attributes)
 
     @property
@@ -191,7 +191,7 @@ class BatchHeader:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When compaction may drop the tombstones and transaction markers in here; None where that was not set yet."""
+        """When compaction may remove the tombstones and transaction markers of this batch; None if not set."""
         return self.base_timestamp if self.has_delete_horizon else None
 
     @property
@@ -200,12 +200,12 @@ class BatchHeader:
 
     @property
     def last_sequence(self) -> int:
-        """Sequence of the last record; they go from 2^31 - 1 back to 0. -1 where there are none."""
+        """Sequence of the last record; 0 follows 2^31 - 1. -1 without sequences."""
         return -1 if self.base_sequence < 0 else (self.base_sequence + self.last_offset_delta) & MAX_SEQUENCE
 
 
 def codec_of(attributes: int) -> Codec:
-    """Raises RemoteProtocolError for the three numbers that name none."""
+    """Return the codec of a batch with these attributes. Raises RemoteProtocolError for an unknown one."""
     try:
         return _CODECS[attributes & CODEC_BITS]
     except IndexError:
@@ -232,7 +232,7 @@ def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
             producer_epoch,
             base_sequence,
             records_count,
-        ) = _unpack_header(buffer, position)  # compiled, one by one is faster than `BatchHeader(*…)`
+        ) = _unpack_header(buffer, position)  # in a compiled module faster than `BatchHeader(*…)`
     except struct.error:
         raise RemoteProtocolError(
             f"a batch header takes {BATCH_HEADER_SIZE} bytes, {len(buffer) - position} remain"
@@ -261,7 +261,7 @@ def read_batch_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 def batch_headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     """Yield position and header of every complete batch, in order.
 
-    A batch cut off at the end of the buffer ends the iteration: responses to Fetch may end so. Raises as
+    An incomplete batch at the end ends the iteration: responses to Fetch may end with one. Raises as
     `read_batch_header`.
     """
     position = 0
@@ -276,7 +276,7 @@ def batch_headers(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def crc_is_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
-    """Whether the batch at `position` has the checksum that its header says; not so if the buffer cuts it off."""
+    """Whether the batch at `position` is complete and has the checksum of its header."""
     end = position + header.batch_length + LOG_OVERHEAD
     return end <= len(buffer) and crc32c(memoryview(buffer)[position + CRC_START : end]) == header.crc
 
@@ -288,17 +288,17 @@ def assign_offsets(buffer: bytearray | memoryview, position: int, base_offset: i
 
 
 def stamp_log_append_time(buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int) -> None:
-    """Make `now_ms` the timestamp of every record of the batch at `position`, and write the new CRC.
+    """Set the timestamp of every record of the batch at `position` to `now_ms`, and write the new CRC.
 
-    The base timestamp stays, so that the records need not be touched (Kafka `DefaultRecordBatch.setMaxTimestamp`).
+    The base timestamp stays, so that the records do not change (Kafka `DefaultRecordBatch.setMaxTimestamp`).
     """
     _stamp(buffer, position, header, header.attributes | TIMESTAMP_TYPE_BIT, now_ms)
 
 
 def stamp_create_time(buffer: bytearray | memoryview, position: int, header: BatchHeader, max_timestamp: int) -> None:
-    """Say that producers set the timestamps of the batch at `position`, and write the new CRC.
+    """Set the timestamp type of the batch at `position` to create time, and write the new CRC.
 
-    `max_timestamp` is the largest of its records; they are not touched.
+    `max_timestamp` is the largest of its records, which do not change.
     """
     _stamp(buffer, position, header, header.attributes & ~TIMESTAMP_TYPE_BIT, max_timestamp)
 
@@ -312,13 +312,13 @@ def _stamp(
 
 
 def write_crc(buffer: bytearray | memoryview, position: int, size: int) -> None:
-    """Compute and write the CRC of the batch of `size` bytes at `position`, after a change to what it covers."""
+    """Compute and write the CRC of the batch of `size` bytes at `position`."""
     with memoryview(buffer) as view:
         _CRC.pack_into(buffer, position + CRC_POSITION, crc32c(view[position + CRC_START : position + size]))
 
 
 def write_header(buffer: bytearray, header: BatchHeader) -> None:
-    """Write `header` at the start of `buffer`, whose rest are the records, and then their CRC instead of `header.crc`.
+    """Write `header` at the start of `buffer`, before the records, with the right CRC instead of `header.crc`.
 
     Raises LocalProtocolError if a number is wider than its field.
     """

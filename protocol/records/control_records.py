@@ -1,12 +1,13 @@
-"""Control records: what brokers write into a partition for one another; consumers step over them (KIP-98).
+"""Control records: records that brokers write into partitions for themselves, and consumers skip (KIP-98).
 
 ```
 key    version int16, 0 | type int16 (ControlRecordType)
 value  of ABORT and COMMIT: version int16, 0 | coordinator epoch int32
 ```
-A control batch (attributes bit 5) holds one record and is never compressed. The end of a transaction is one in each
-partition that took part: transactional, with producer id and epoch, without a sequence. Readers take newer versions for
-version 0, whose fields they begin with. Source: Kafka `ControlRecordType`, `EndTransactionMarker`.
+A control batch (attributes bit 5) holds one record and is never compressed. The marker that ends a transaction is such
+a batch in each of its partitions: transactional, with producer id and epoch, without a sequence. Readers decode newer
+versions as version 0, because they begin with the same fields. Source: Kafka `ControlRecordType`,
+`EndTransactionMarker`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _VERSION: Final = 0
 
 
 class ControlRecordType(IntEnum):
-    """What a control record says; the types from 2 on live in KRaft's metadata log."""
+    """The type of a control record; those from 2 on are in KRaft's metadata log."""
 
     UNKNOWN = -1
     ABORT = 0
@@ -38,16 +39,16 @@ class ControlRecordType(IntEnum):
 
 
 class EndTxnMarker(NamedTuple):
-    """The end of a producer's transaction in one partition: `type` is COMMIT or ABORT."""
+    """The marker that ends a producer's transaction in one partition: `type` is COMMIT or ABORT."""
 
     type: ControlRecordType
     coordinator_epoch: int
 
 
 def control_record_type(key: bytes | None) -> ControlRecordType:
-    """Return the type that the key of a control record says, UNKNOWN for one that is not listed here.
+    """Return the type in the key of a control record, UNKNOWN for one that is not listed here.
 
-    Raises RemoteProtocolError for a key that is none.
+    Raises RemoteProtocolError for a malformed key.
     """
     if key is None or len(key) < _KEY.size:
         raise RemoteProtocolError("the key of a control record has less than 4 bytes")
@@ -61,7 +62,7 @@ def control_record_type(key: bytes | None) -> ControlRecordType:
 
 
 def parse_end_txn_marker(record: Record) -> EndTxnMarker:
-    """Decode the record of a control batch that ends a transaction; RemoteProtocolError when it is something else."""
+    """Decode the marker in a control record. Raises RemoteProtocolError for another control record."""
     marker_type = control_record_type(record.key)
     if marker_type not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         raise RemoteProtocolError(f"a control record of type {marker_type.name} does not end a transaction")
@@ -82,7 +83,7 @@ def build_end_txn_marker(
     base_offset: int = 0,
     leader_epoch: int = -1,
 ) -> bytearray:
-    """Return the control batch that ends a transaction of that producer."""
+    """Return the control batch that ends a transaction of this producer."""
     builder = BatchBuilder(
         producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True, is_control=True
     )

@@ -4,22 +4,22 @@
  0 offset        int64
  8 message size  int32    bytes after this field, so the message takes 12 more
 12 crc           uint32   CRC-32 of everything from the magic to the end of the message
-16 magic         int8     0, or 1 (KIP-32); the same place in all formats, so look here first
+16 magic         int8     0, or 1 (KIP-32); at the same place in all formats
 17 attributes    int8     bits 0-2 codec (not zstd), 3 timestamp type (magic 1; 1 = log append time), 4-7 unused
 18 timestamp     int64    magic 1 only, ms; -1: none
 18/26 key        int32 length (negative: no key), then the bytes
       value      int32 length (negative: no value), then the bytes
 ```
-All integers big-endian. A set is messages one after another, without a count. With a codec, the message is a wrapper:
-it has no key, and its value is a compressed set of messages, all of the wrapper's magic and not wrappers themselves.
+All integers big-endian. A set is a sequence of messages without a count. A message with a codec is a wrapper: it has no
+key, and its value is a compressed set of messages of the same magic, none of them a wrapper.
 
 | magic | offset of the wrapper | offsets inside | timestamps inside |
 |---|---|---|---|
 | 0 | of the last message inside | absolute | none |
 | 1 | the same; 0 from producers that do not count | from the first message inside (KIP-31) | their own |
 
-Where a wrapper says log append time, its timestamp is that of every message inside. Source: Kafka `LegacyRecord`,
-`AbstractLegacyRecordBatch`. These formats are only read; `convert_to_v2` turns what an old producer sends into batches.
+In a wrapper of log append time, its timestamp is that of every message inside. Source: Kafka `LegacyRecord`,
+`AbstractLegacyRecordBatch`. These formats are only read; `convert_to_v2` converts a message set of an old producer.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _CODECS: Final = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
 
 
 class MessageHeader(NamedTuple):
-    """The fields in front of a message's key; `timestamp` is -1 in magic 0."""
+    """The fields before a message's key; `timestamp` is -1 in magic 0."""
 
     offset: int
     message_size: int
@@ -68,12 +68,12 @@ class MessageHeader(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the whole message, offset and size included."""
+        """Bytes of the whole message, with offset and size."""
         return self.message_size + LOG_OVERHEAD
 
     @property
     def codec(self) -> Codec:
-        """Not NONE: the message is a wrapper. Raises RemoteProtocolError for a codec that these formats do not have."""
+        """The codec; of a wrapper not NONE. Raises RemoteProtocolError for a codec that these formats do not have."""
         try:
             return _CODECS[self.attributes & CODEC_BITS]
         except IndexError:
@@ -88,7 +88,7 @@ class MessageHeader(NamedTuple):
 
 
 def magic_of(buffer: Buffer, position: int = 0) -> int:
-    """Return the magic of the batch or message at `position`, whatever its format.
+    """Return the magic of the batch or message at `position`, of any format.
 
     Raises RemoteProtocolError if the buffer ends before it.
     """
@@ -99,7 +99,7 @@ def magic_of(buffer: Buffer, position: int = 0) -> int:
 
 
 def read_message_header(buffer: Buffer, position: int = 0) -> MessageHeader:
-    """Decode the fields in front of the key of the message at `position`.
+    """Decode the fields before the key of the message at `position`.
 
     Raises RemoteProtocolError if the buffer ends before them, or magic or size cannot be those of a message.
     """
@@ -121,15 +121,15 @@ def message_crc_is_valid(buffer: memoryview, position: int, header: MessageHeade
 
 
 def message_headers(buffer: Buffer) -> Iterator[tuple[int, MessageHeader]]:
-    """Yield position and header of every complete message, wrappers as they stand, in order.
+    """Yield position and header of every complete message, in order; wrappers are not opened.
 
-    A message cut off at the end of the buffer ends the iteration: responses to Fetch end so. Raises as
+    An incomplete message at the end ends the iteration: responses to Fetch may end with one. Raises as
     `read_message_header`.
     """
     position = 0
     end = len(buffer)
     while end - position >= LOG_OVERHEAD:
-        # The size decides alone whether the message is complete, before any field of it is read.
+        # Only the size determines whether the message is complete; its other fields are read afterwards.
         next_position = position + LOG_OVERHEAD + _LENGTH.unpack_from(buffer, position + LENGTH_POSITION)[0]
         if next_position > end:
             return
@@ -138,10 +138,10 @@ def message_headers(buffer: Buffer) -> Iterator[tuple[int, MessageHeader]]:
 
 
 def iter_messages(buffer: Buffer, max_decompressed: int | None = None) -> Iterator[Record]:
-    """Yield the records of a message set, those in wrappers too, with absolute offsets; none has headers.
+    """Yield the records of a message set and of its wrappers, with absolute offsets; none has headers.
 
-    A message cut off at the end ends the iteration. Raises RemoteProtocolError at the first message that is malformed,
-    has a wrong checksum or, being a wrapper, stands for more than `max_decompressed` bytes.
+    An incomplete message at the end ends the iteration. Raises RemoteProtocolError at the first message that is
+    malformed, has a wrong checksum, or is a wrapper of more than `max_decompressed` bytes.
     """
     view = memoryview(buffer)
     for position, header in message_headers(view):
@@ -158,9 +158,9 @@ def convert_to_v2(
     level: int | None = None,
     max_decompressed: int | None = None,
 ) -> bytearray:
-    """Return one batch of magic 2 with the records of a message set that a producer sent, numbered from 0.
+    """Return one batch of magic 2 with the records of a producer's message set, at offsets from 0.
 
-    Timestamps are kept as they are (-1 from magic 0). `codec` None keeps that of the last wrapper, as Kafka's
+    Timestamps do not change (-1 from magic 0). `codec` None keeps the codec of the last wrapper, as Kafka's
     `LogValidator` does. Raises RemoteProtocolError as `iter_messages`, and for a set that is empty or ends inside a
     message.
     """
@@ -213,15 +213,13 @@ def _unwrap(wrapper: MessageHeader, value: bytes | None, max_decompressed: int |
 
 
 def _read_content(view: memoryview, position: int, header: MessageHeader) -> tuple[bytes | None, bytes | None]:
-    """Check the checksum of the message and return its key and value."""
+    """Return the key and the value of the message. Raises RemoteProtocolError if its checksum is wrong."""
     end = position + header.size
     if not message_crc_is_valid(view, position, header):
         raise RemoteProtocolError(f"the message at offset {header.offset} has a wrong checksum")
     key, at = _read_bytes(view, position + _HEADER.size + (_TIMESTAMP.size if header.magic else 0), end)
     value, at = _read_bytes(view, at, end)
-    if (
-        at != end
-    ):  # Differs from Kafka, which does not look, because nobody writes such and records would be lost unseen.
+    if at != end:  # Differs from Kafka, which ignores such bytes, because records could be lost unnoticed.
         raise RemoteProtocolError(f"{pluralize(end - at, 'byte follows', 'bytes follow')} the value of a message")
     return key, value
 

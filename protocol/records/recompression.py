@@ -1,4 +1,4 @@
-"""Changing the codec of a batch without touching its records (`compression.type` of a topic)."""
+"""Recompression of a batch with another codec, without decoding its records (`compression.type` of a topic)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def recompress(
     level: int | None = None,
     max_decompressed: int | None = None,
 ) -> bytearray:
-    """Return a copy of the batch at `position` with its records compressed by `codec`, length and CRC to match.
+    """Return a copy of the batch at `position` with its records compressed by `codec`, and with the new length and CRC.
 
-    The records are carried over as they are encoded, none is looked at. Raises as `iter_records` does at once.
+    The encoded records are not decoded. Raises as `records_section`.
     """
     records = records_section(buffer, position, header, max_decompressed)
     out = bytearray(memoryview(buffer)[position : position + BATCH_HEADER_SIZE])

@@ -1,4 +1,4 @@
-"""The headers of a record (KIP-82): a list of pairs, keys repeatable, order kept.
+"""The headers of a record (KIP-82): pairs of key and value, in order; keys may repeat.
 
 ```
 count          varint
@@ -7,8 +7,8 @@ count          varint
   value length varint   negative: null
   value        bytes
 ```
-Keys are text here. Differs from Kafka: bytes of a key that are not UTF-8 become lone surrogates and not U+FFFD, because
-so they can be written back as they were.
+Keys are text here. Differs from Kafka: bytes of a key that are not UTF-8 become lone surrogates, not U+FFFD, because
+then they can be written back unchanged.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def encode_headers(headers: Sequence[Header]) -> bytes:
 
 
 def _encode_name(name: str) -> bytes:
-    """The key of a header with its length."""
+    """Encode the key of a header with its length."""
     try:
         key = name.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
@@ -53,11 +53,11 @@ def _encode_name(name: str) -> bytes:
 
 
 def _decode_key(key: bytes) -> str:
-    """The text of a header's key."""
+    """Decode the key of a header."""
     return key.decode(errors="surrogateescape")
 
 
-# A program uses few keys, again and again. Those that are long would make the cache large.
+# A program uses few keys, many times. Long ones are not cached.
 _short_name = lru_cache(maxsize=_MOST_NAMES)(_encode_name)
 _known_key = lru_cache(maxsize=_MOST_NAMES)(_decode_key)
 
@@ -65,7 +65,7 @@ _known_key = lru_cache(maxsize=_MOST_NAMES)(_decode_key)
 def decode_headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
     """Decode the headers at `at` of a record that ends at `end`; return them and the position after them.
 
-    Raises RemoteProtocolError when they are malformed, IndexError when `data` end first.
+    Raises RemoteProtocolError if they are malformed, IndexError if `data` ends inside them.
     """
     count, at = _read_count(data, at, end)
     headers: list[Header] = []
@@ -104,7 +104,7 @@ def decode_headers(data: bytes, at: int, end: int) -> tuple[list[Header], int]:
 
 
 def skip_headers(data: bytes, at: int, end: int) -> int:
-    """Return the position after the headers at `at`, checked as `decode_headers` does and not decoded."""
+    """Return the position after the headers at `at`, without decoding them. Raises as `decode_headers`."""
     count, at = _read_count(data, at, end)
     for _ in range(count):
         length, at = read_varint(data, at)

@@ -1,4 +1,4 @@
-"""The records of a batch (magic 2), decoded in one tight loop into columns.
+"""Decoding of the records of a batch (magic 2), by one loop, into columns.
 
 ```
 length           varint   bytes after this field
@@ -11,15 +11,15 @@ value length     varint   negative: no value (a tombstone)
 value            bytes
 headers          varint   their count, then each (`odradek.protocol.records.record_headers`)
 ```
-Varints are signed (`odradek.protocol.varint`). Where the batch says log append time, the timestamp of every record is
-the batch's maximum instead. Source: Kafka `DefaultRecord`.
+Varints are signed (`odradek.protocol.varint`). In a batch of log append time every record has the maximum timestamp of
+the batch instead. Source: Kafka `DefaultRecord`.
 
-A record must end where its length says, within the batch, and the batch after the last of the records that its header
-counts. No length makes more than a copy of what is left of the batch, and then the walk fails.
+A record must end where its length says, within the batch, and the batch after as many records as its header counts.
+Whatever a length claims, at most the rest of the batch is copied before the error.
 
-The loop fills a list for each field, some hundred records at a time, and makes no object of a record: `map` and `zip`
-do that in C for callers that want `Record`s. A record of 100 bytes takes a consumer 0.6 µs, or 0.3 µs among others of
-the same lengths (`record_runs`); a generator of tuples took 1.1 µs.
+The loop fills a list for each field, for some hundred records, and creates no object for a record: `map` and `zip` do
+that in C for callers that need `Record`s. A record of 100 bytes takes a consumer 0.6 µs, or 0.3 µs among others of the
+same lengths (`record_runs`); a generator of tuples took 1.1 µs.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from odradek.protocol.records.record_headers import Header, decode_headers
 from odradek.protocol.records.record_runs import Run, Shapes, find_run
 from odradek.protocol.varint import INT64_MAX, INT64_MIN, ZIGZAG, read_varint, read_varlong
 
-_MOST_RECORDS: Final = 512  # in columns at once, which bounds what they take
+_MOST_RECORDS: Final = 512  # in columns at once, to bound their memory
 
 
 class Record(NamedTuple):
-    """One record: offset absolute, timestamp in ms, header keys as text."""
+    """A record: absolute offset, timestamp in ms, header keys as text."""
 
     offset: int
     timestamp: int
@@ -51,9 +51,9 @@ class Record(NamedTuple):
 
 
 class RecordColumns(NamedTuple):
-    """The fields of successive records, as many as the shortest column has; a malformed record left others longer."""
+    """The fields of successive records, as many as `values` has; a malformed record leaves others longer."""
 
-    offsets: Sequence[int]  # a range where they are known to have no gaps
+    offsets: Sequence[int]  # a range if they have no gaps
     timestamps: Sequence[int]
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
@@ -61,9 +61,9 @@ class RecordColumns(NamedTuple):
 
 
 class _Lists(NamedTuple):
-    """Columns that are being filled: keys and headers are there before, as None and as (), and the rest is appended.
+    """Columns that are being filled: keys and headers start as None and (), the others are appended to.
 
-    The value is appended last, so that there are as many as there are whole records.
+    The value is appended last, so `values` has an entry for each whole record.
     """
 
     offsets: list[int]
@@ -76,8 +76,8 @@ class _Lists(NamedTuple):
 def records_section(buffer: Buffer, position: int, header: BatchHeader, max_decompressed: int | None = None) -> bytes:
     """Return the records of the batch at `position`, decompressed but encoded.
 
-    Raises RemoteProtocolError if the buffer cuts the batch off, the codec is unknown, the data are malformed or stand
-    for more than `max_decompressed` bytes.
+    Raises RemoteProtocolError if the batch is incomplete, the codec is unknown, or the data are malformed or expand to
+    more than `max_decompressed` bytes.
     """
     end = position + header.batch_length + LOG_OVERHEAD
     if end > len(buffer):
@@ -90,16 +90,16 @@ def records_section(buffer: Buffer, position: int, header: BatchHeader, max_deco
 def iter_records(
     buffer: Buffer, position: int, header: BatchHeader, max_decompressed: int | None = None
 ) -> Iterator[Record]:
-    """Yield the records of the batch at `position`, which is decompressed at once; keys and values are copies.
+    """Yield the records of the batch at `position`; keys and values are copies. The call itself decompresses them.
 
-    The checksum is not looked at (`crc_is_valid`). Raises as `records_section`, and RemoteProtocolError at the record
-    where the batch turns out to be malformed, after those before it were yielded.
+    The checksum is not verified (`crc_is_valid`). Raises as `records_section`, and RemoteProtocolError at a malformed
+    record, after yielding those before it.
     """
     return chain.from_iterable(map(_records, iter_columns(buffer, position, header, max_decompressed)))
 
 
 def iter_section(section: bytes, header: BatchHeader) -> Iterator[Record]:
-    """Yield the records of what `records_section` returned; raises as `iter_records` while iterating."""
+    """Yield the records in the result of `records_section`. Raises as `iter_records` while iterating."""
     return chain.from_iterable(map(_records, _decode(section, header, {})))
 
 
@@ -115,9 +115,9 @@ def iter_columns(
     max_decompressed: int | None = None,
     shapes: Shapes | None = None,
 ) -> Iterator[RecordColumns]:
-    """Yield the records of a batch as `iter_records` does, some hundred at a time.
+    """Yield the records of a batch as columns, some hundred at a time. Raises as `iter_records`.
 
-    Who reads several batches gives the same `shapes` with each.
+    Pass the same `shapes` for successive batches of a topic.
     """
     data = records_section(buffer, position, header, max_decompressed)
     return _decode(data, header, {} if shapes is None else shapes)
@@ -155,7 +155,7 @@ def _decode(data: bytes, header: BatchHeader, shapes: Shapes) -> Iterator[Record
 
 
 def _deltas_are_safe(header: BatchHeader) -> bool:
-    """Whether no short delta leads out of 64 bits."""
+    """Whether no delta of one or two bytes can exceed 64 bits."""
     return (
         INT64_MIN + 8192 <= header.base_timestamp <= INT64_MAX - 8192
         and INT64_MIN + 8192 <= header.base_offset <= INT64_MAX - 8192
@@ -174,14 +174,14 @@ def _of_lists(lists: _Lists, header: BatchHeader) -> RecordColumns:
     return RecordColumns(*lists)
 
 
-# One frame, varints of one and two bytes decoded in place.
+# One function, with varints of one and two bytes decoded inline, for speed.
 def _fill(lists: _Lists, data: bytes, at: int, header: BatchHeader, count: int) -> int:  # noqa: C901, PLR0912, PLR0915
-    """Decode `count` records from `at` on; return the position after them. IndexError: the data end before."""
+    """Decode `count` records from `at` on; return the position after them. Raises IndexError if the data end before."""
     offsets, timestamps, keys, values, headers = lists
     zigzag = ZIGZAG
     base_offset = header.base_offset
     base_timestamp = header.base_timestamp
-    # Deltas of one or two bytes are taken without a look at the sum; next to the ends of 64 bits none counts as short.
+    # For deltas of one or two bytes the sum is not checked; near the limits of 64 bits none counts as short.
     short_timestamp = 128 if INT64_MIN + 8192 <= base_timestamp <= INT64_MAX - 8192 else 0
     short_offset = 128 if INT64_MIN + 8192 <= base_offset <= INT64_MAX - 8192 else 0
     size = len(data)
@@ -264,8 +264,6 @@ def _fill(lists: _Lists, data: bytes, at: int, header: BatchHeader, count: int) 
             decoded, at = decode_headers(data, at, end)
             headers[index] = tuple(decoded)
         if at != end:
-            raise RemoteProtocolError(
-                f"a record ends {pluralize(at - end, 'byte')} after the place that its length says"
-            )
+            raise RemoteProtocolError(f"a record takes {pluralize(at - end, 'byte')} more than its length says")
         values.append(value)
     return at

@@ -1,21 +1,21 @@
-"""Runs of records of one shape, decoded column by column: a slice whose step is their size is a column.
+"""Runs of records of one shape, decoded column by column: a slice whose step is the size of a record is a column.
 
 ```
         | length | attributes | time | offset | key length | key … | value length | value … | headers |
 at      |  d6 01 |         00 |   04 |     0a |         01 |       |        c8 01 | ....... |      00 |
 at + S  |  d6 01 |         00 |   04 |     0c |         01 |       |        c8 01 | ....... |      00 |
 ```
-Records whose keys are of one length and whose values are of one length, as those of sensors or of a benchmark, have the
-same framing. The first record of a run tells its shape; the next belongs to it if every byte that makes the shape is
-the same there, so it has the same size, and so on. Every column is compared and read in C: a record of 100 bytes takes
-a consumer 0.3 µs, where it takes 0.6 for one of any shape. To find that there is no run costs nothing that shows.
+Records with keys of one length and values of one length, such as those of sensors or of a benchmark, have the same
+framing. The shape of a run is that of its first record. The next record belongs to the run if all bytes that determine
+the shape are the same; then it has the same size, and so on. Columns are compared and read in C: a record of 100 bytes
+takes a consumer 0.3 µs, one of any shape 0.6 µs. A search without a result has no measurable cost.
 
-Batches of one topic resemble each other, so whoever reads several of them keeps the shapes that he met (`Shapes`). One
-that is known is not taken on trust, for its bytes are compared in the first record, too; it spares reading that record
-byte by byte, an eighth of what a batch of 16 KiB costs where it holds 16 records.
+Batches of one topic are similar, so a reader of several batches keeps the shapes that it found (`Shapes`). The bytes of
+a known shape are compared in the first record, too. A known shape saves the decoding of that record byte by byte, an
+eighth of the time for a batch of 16 KiB with 16 records.
 
-What is not plain ends a run or makes none: headers, a time of more than 8 s after the base, offsets with gaps. Nothing
-is refused here; that is for the loop that reads what is left.
+Headers, a time of more than 8 s after the base, and gaps between offsets end a run or prevent it. Nothing is rejected
+here; the loop of `record_iterator` reads the remaining records, and raises the errors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from odradek.protocol.varint import SHORT_VARINTS, ZIGZAG
 
 SHORTEST_RUN: Final = 8
 _MOST_SHAPES: Final = 16
-_ONE_BYTE_LENGTHS: Final = 64  # those below take one byte, as do offsets; the other short ones take two
+_ONE_BYTE_LENGTHS: Final = 64  # lengths and offsets below take one byte, other short ones two
 _FIRST_BYTES: Final = bytes([encoded[0] for encoded in SHORT_VARINTS])
 _TOP_BIT_FLIPPED: Final = bytes([byte ^ 128 for byte in range(256)])
 _LOWEST_BIT: Final = bytes([byte & 1 for byte in range(256)])
@@ -40,7 +40,7 @@ _SECOND_BYTES: Final = bytes([encoded[-1] for encoded in SHORT_VARINTS])
 
 
 class Run(NamedTuple):
-    """`records_count` records that end at `end`; the first offset is a difference to the base of the batch."""
+    """`records_count` records that end at `end`; `first_offset` is the delta to the base offset."""
 
     records_count: int
     end: int
@@ -52,10 +52,10 @@ class Run(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """Where things are in each record of a run, from its first byte on, and -1 for the length of what is null."""
+    """The positions of the fields in each record of a run; a length of -1 is null."""
 
     size: int
-    framing: tuple[tuple[int, bytes], ...]  # place and value of each byte that every record of the shape has
+    framing: tuple[tuple[int, bytes], ...]  # position and value of each byte that all records of the shape share
     time: int
     offset: int
     key_lengths: int
@@ -66,11 +66,11 @@ class Shape(NamedTuple):
 
 
 Shapes = dict[bytes, Shape]
-"""The shapes of some runs, by the first two bytes of their records; one reader's, and empty at first."""
+"""The shapes that one reader has found, by the first two bytes of their records; empty at first."""
 
 
 def find_run(data: bytes, at: int, most: int, base_timestamp: int, shapes: Shapes) -> Run | None:
-    """The run that begins with the record at `at`, up to `most` records; None if it is a short one."""
+    """Return the run of up to `most` records that begins at `at`; None if it is too short."""
     if most < SHORTEST_RUN:
         return None
     begins_with = data[at : at + 2]
@@ -87,7 +87,7 @@ def find_run(data: bytes, at: int, most: int, base_timestamp: int, shapes: Shape
 
 
 def _run(data: bytes, at: int, most: int, base_timestamp: int, shape: Shape) -> Run | None:
-    """The run of this shape that begins at `at`."""
+    """Return the run of this shape that begins at `at`; None if it is too short."""
     size = shape.size
     if at + size > len(data):
         return None
@@ -98,7 +98,7 @@ def _run(data: bytes, at: int, most: int, base_timestamp: int, shape: Shape) -> 
     count = min(most, (len(data) - at) // size, limit - delta)
     end = at + count * size
     for place, byte in shape.framing:
-        if other := data[at + place : end : size].lstrip(byte):  # from the first that differs
+        if other := data[at + place : end : size].lstrip(byte):  # from the first different byte on
             count -= len(other)
             end = at + count * size
     if count < SHORTEST_RUN or not _counts_up(data, at, end, shape, delta):
@@ -112,7 +112,7 @@ def _run(data: bytes, at: int, most: int, base_timestamp: int, shape: Shape) -> 
 
 
 def _first_shape(data: bytes, at: int) -> Shape | None:
-    """The shape of the record at `at`; None if it is not plain, or the next is of another length, as with most."""
+    """Return the shape of the record at `at`; None if it has headers, or the next record has another length."""
     try:
         length, place = _read_short(data, at)
         second = place + length
@@ -124,7 +124,7 @@ def _first_shape(data: bytes, at: int) -> Shape | None:
 
 
 def _shape(data: bytes, at: int, attributes: int, end: int) -> Shape | None:
-    """The shape of the record from `at` to `end`; None if it is not plain. IndexError: the data end inside it."""
+    """Return the shape of the record from `at` to `end`; None if it cannot be in a run."""
     time = attributes + 1
     offset = time + (1 if data[time] < 128 else 2)
     delta, key_lengths = _read_short(data, offset)
@@ -149,7 +149,7 @@ def _shape(data: bytes, at: int, attributes: int, end: int) -> Shape | None:
 
 
 def _read_short(data: bytes, at: int) -> tuple[int, int]:
-    """A varint of one or two bytes and the position after it; -2, which is no length, for a longer one."""
+    """Return a varint of one or two bytes and the position after it; -2, which is no length, for a longer one."""
     byte = data[at]
     if byte < 128:
         return (byte >> 1) ^ -(byte & 1), at + 1
@@ -160,7 +160,7 @@ def _read_short(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _counts_up(data: bytes, at: int, end: int, shape: Shape, first: int) -> bool:
-    """Whether the offsets have no gaps, from the delta `first` on."""
+    """Whether the offset deltas are `first`, `first` + 1 and so on."""
     place, size = at + shape.offset, shape.size
     last = first + (end - at) // size
     if data[place:end:size] != _FIRST_BYTES[first:last]:
@@ -169,7 +169,7 @@ def _counts_up(data: bytes, at: int, end: int, shape: Shape, first: int) -> bool
 
 
 def _timestamps(data: bytes, at: int, end: int, base: int, shape: Shape) -> list[int] | None:
-    """The timestamps, if their deltas take as many bytes as the shape says, one or two."""
+    """Return the timestamps; None if a delta takes another number of bytes than in the shape."""
     place, size = at + shape.time, shape.size
     first_bytes = data[place:end:size]
     if shape.offset - shape.time == 1:
@@ -177,7 +177,7 @@ def _timestamps(data: bytes, at: int, end: int, base: int, shape: Shape) -> list
     second_bytes = data[place + 1 : end : size]
     if not (first_bytes.translate(_TOP_BIT_FLIPPED).isascii() and second_bytes.isascii()):
         return None
-    if 1 not in first_bytes.translate(_LOWEST_BIT):  # none before the base
+    if 1 not in first_bytes.translate(_LOWEST_BIT):  # no negative delta
         times = [base + (byte << 6) for byte in range(max(second_bytes) + 1)]
         return list(map(add, map(times.__getitem__, second_bytes), first_bytes.translate(_DELTA_BITS)))
     return [
@@ -187,7 +187,7 @@ def _timestamps(data: bytes, at: int, end: int, base: int, shape: Shape) -> list
 
 
 def _parts(data: bytes, at: int, count: int, size: int, place: int, length: int) -> Sequence[bytes | None]:
-    """The `length` bytes that begin `place` bytes into each record."""
+    """Return the `length` bytes at position `place` of each record."""
     if length < 0:
         return [None] * count
     return _columns(count, place, length, size - place - length).unpack_from(data, at)
@@ -195,5 +195,5 @@ def _parts(data: bytes, at: int, count: int, size: int, place: int, length: int)
 
 @lru_cache(maxsize=16)
 def _columns(count: int, before: int, length: int, after: int) -> Struct:
-    """What reads a column of a whole run at once: 0.01 µs a record of 100 bytes, a sixth of one slice after another."""
+    """Return the struct that reads a column of a whole run: 0.01 µs a record, a sixth of the time of slices."""
     return Struct(f"{before}x{length}s{after}x" * count)

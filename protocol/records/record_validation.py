@@ -1,11 +1,11 @@
-"""The walk over every record that a leader may make before it appends a batch (`record.validation=records`).
+"""The check of every record of a batch before a leader appends it (`record.validation=records`).
 
-The checksum proves that the bytes are those that the producer sent; the header says how many records there are. This
-proves that the records agree: Kafka does it for every batch (`LogValidator`), and compacted topics need it, because a
-record without a key is not allowed there.
+The checksum proves that the bytes are those that the producer sent. This check proves that the records agree with the
+header. Kafka does it for every batch (`LogValidator`). Compacted topics need it, because a record without a key is not
+allowed there.
 
-Nothing is decoded that is not compared: no record, key or value is built. The layout is drawn in
-`odradek.protocol.records.record_iterator`.
+Only what is compared is decoded; no record, key or value is created. `odradek.protocol.records.record_iterator` draws
+the layout.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from odradek.protocol.varint import INT64_MAX, INT64_MIN, read_varint, read_varl
 SMALLEST_RECORD: Final = 7
 """Bytes of the smallest record: its length, attributes, two deltas, two lengths and the number of headers, one each."""
 MOST_BLAMED: Final = 100
-"""Records that an error names at most: 4 KB of zstd can hold 19 million, and to name them would take gigabytes."""
+"""The most records that an error names: 4 KB of zstd can contain 19 million, whose names would take gigabytes."""
 
 
 class RecordTimestamps(NamedTuple):
-    """What the walk learns about time: the extremes, in ms, and the offset of the first record that has the largest.
+    """The smallest and largest timestamp of a batch, in ms, and the offset of the first record with the largest.
 
-    `min_timestamp` leaves out records without a timestamp (-1), which no bound applies to; it is -1 if all are so.
+    `min_timestamp` ignores records without a timestamp (-1), which have no bound; it is -1 if all records have none.
     """
 
     max_timestamp: int
@@ -38,7 +38,7 @@ class RecordTimestamps(NamedTuple):
 
 
 class KeylessRecordsError(RemoteProtocolError):
-    """`count` records without a key where each must have one; `indexes` are those of the first `MOST_BLAMED`."""
+    """`count` records have no key where keys are required; `indexes` are those of the first `MOST_BLAMED`."""
 
     def __init__(self, count: int, indexes: list[int]) -> None:
         super().__init__(f"{pluralize(count, 'record')} without a key, the first at index {indexes[0]}")
@@ -54,11 +54,11 @@ def validate_records(
     require_keys: bool = False,
     max_decompressed: int | None = None,
 ) -> RecordTimestamps:
-    """Check that the batch at `position` holds as many records as its header says, with offset deltas 0, 1, 2 and on.
+    """Check that the batch at `position` has as many records as its header says, with offset deltas 0, 1, 2 and so on.
 
-    Raises RemoteProtocolError when it does not, when a record is malformed or anything follows the last one, and when
-    the records cannot be decompressed into `max_decompressed` bytes; KeylessRecordsError, at the end, under
-    `require_keys`. Neither the checksum nor the other fields of the header are looked at.
+    Raises RemoteProtocolError otherwise, if a record is malformed, if bytes follow the last one, and if the records
+    expand to more than `max_decompressed` bytes. With `require_keys`, raises KeylessRecordsError after all records were
+    checked. The checksum and the other fields of the header are not checked.
     """
     data = records_section(buffer, position, header, max_decompressed)
     count = header.records_count
@@ -82,15 +82,15 @@ def validate_records(
     return RecordTimestamps(base + largest, header.base_offset + largest_index, base + smallest)
 
 
-# One frame, varints decoded in place, as in record_iterator: 0.55 µs a record, where building the records takes 0.85
+# One function, with varints decoded inline, as in record_iterator: 0.55 µs a record; creating the records takes 0.85
 # (`benchmarks/records.py`).
 def _walk(  # noqa: C901, PLR0912, PLR0915
     data: bytes, count: int, no_timestamp: int
 ) -> tuple[int, int, int, int, int, list[int]]:
     """Return the end of the last record, the largest timestamp delta, its index, the smallest one, keyless records.
 
-    Of the latter the number, and the first indexes. A delta of `no_timestamp` does not count as the smallest unless
-    there is no other.
+    The keyless records are their number and the first indexes. A delta of `no_timestamp` is the smallest only if there
+    is no other.
     """
     size = len(data)
     at = 0
@@ -99,7 +99,7 @@ def _walk(  # noqa: C901, PLR0912, PLR0915
     is_first = True
     keyless_count = 0
     keyless: list[int] = []
-    # Offsets are compared as they are encoded: the zigzag form of index n is 2n.
+    # Offsets are compared in encoded form: the zigzag form of index n is 2n.
     for zigzag_index in range(0, 2 * count, 2):
         # length
         byte = data[at]
@@ -179,5 +179,5 @@ def _walk(  # noqa: C901, PLR0912, PLR0915
         # headers
         at = skip_headers(data, at, end) if data[at] else at + 1
         if at != end:
-            raise RemoteProtocolError(f"a record ends {at - end} bytes after the place that its length says")
+            raise RemoteProtocolError(f"a record takes {at - end} bytes more than its length says")
     return at, largest, largest_index, smallest, keyless_count, keyless

@@ -1,7 +1,7 @@
-"""Records of `__cluster_metadata`, the log that Kafka's controllers keep what topics there are in (KIP-631).
+"""Records of `__cluster_metadata`, the metadata log of Kafka's controllers (KIP-631): topics and configs.
 
-Each begins with a frame: its own version (1), record type and version of the message, as unsigned varints. Of some
-thirty types these are the ones that say which topics there are and what is configured.
+Each begins with a frame: its own version (1), record type and version of the message, as unsigned varints. The log has
+some thirty types; these contain the topics and their configs.
 """
 
 from typing import Annotated
@@ -10,7 +10,7 @@ from odradek.protocol.schema import ZERO_UUID, Message, i8, message, nullable, s
 
 FRAME_VERSION = 1
 TOPIC_RESOURCE = 2
-"""What `ConfigRecord.resource_type` says of a topic."""
+"""`ConfigRecord.resource_type` of a topic."""
 
 
 @message(versions=(0, 0), flexible_since=0)
@@ -23,7 +23,7 @@ class TopicRecord(Message):
 
 @message(versions=(0, 0), flexible_since=0)
 class ConfigRecord(Message):
-    """Record type 4, version 0, flexible: a property was set, or, with a value of null, taken back."""
+    """Record type 4, version 0, flexible: a property was set, or with a value of null deleted."""
 
     resource_type: i8 = 0
     resource_name: string = ""
@@ -33,7 +33,7 @@ class ConfigRecord(Message):
 
 @message(versions=(0, 0), flexible_since=0)
 class RemoveTopicRecord(Message):
-    """Record type 9, version 0, flexible: a topic was deleted, and its properties with it."""
+    """Record type 9, version 0, flexible: a topic was deleted with its properties."""
 
     topic_id: uuid = ZERO_UUID
 

@@ -1,7 +1,7 @@
 """Groups of the consumer protocol (KIP-848) in `__consumer_offsets` (record types 3 to 8 and 16).
 
-A group is several records, each replaced by itself: its epoch, its members, the assignment that it works towards and
-what each member has of it now. A value of null takes the record back.
+A group consists of several records, each replaced separately: its epoch, its members, the target assignment, and the
+current assignment of each member.
 """
 
 from typing import Annotated
@@ -28,7 +28,7 @@ class ConsumerGroupMetadataValue(Message):
 
 @message(versions=(0, 0))
 class ConsumerGroupPartitionMetadataKey(Message):
-    """Record type 4: the topics that the group subscribes to. Kafka 4 only takes such records back."""
+    """Record type 4: the topics that the group subscribes to. Kafka 4 only deletes such records."""
 
     group_id: string = ""
 
@@ -72,7 +72,7 @@ class ClassicMemberMetadata(Structure):
 
 @message(versions=(0, 0), flexible_since=0)
 class ConsumerGroupMemberMetadataValue(Message):
-    """Version 0, flexible. A member that speaks the classic protocol has the tagged structure."""
+    """Version 0, flexible. A member of the classic protocol has the tagged structure."""
 
     instance_id: string | None = ""
     rack_id: string | None = ""
@@ -89,7 +89,7 @@ class ConsumerGroupMemberMetadataValue(Message):
 
 @message(versions=(0, 0))
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
-    """Record type 6: the epoch of the assignment that the group works towards."""
+    """Record type 6: the epoch of the target assignment."""
 
     group_id: string = ""
 
@@ -104,7 +104,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
 
 @message(versions=(0, 0))
 class ConsumerGroupTargetAssignmentMemberKey(Message):
-    """Record type 7: what a member is to have."""
+    """Record type 7: the target assignment of a member."""
 
     group_id: string = ""
     member_id: string = ""
@@ -124,7 +124,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
 
 @message(versions=(0, 0))
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
-    """Record type 8: what a member has."""
+    """Record type 8: the current assignment of a member."""
 
     group_id: string = ""
     member_id: string = ""

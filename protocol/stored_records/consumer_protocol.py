@@ -1,11 +1,11 @@
-"""What members of a classic consumer group tell each other in JoinGroup and SyncGroup.
+"""Subscriptions and assignments in classic consumer groups, as members exchange them in JoinGroup and SyncGroup.
 
 ```
-version   int16    of the message; one above those known is read as the last that is, for later ones only add to the end
+version   int16    of the message; newer ones are decoded as the last one known, because they only append fields
 message            a subscription or an assignment
 ```
-Brokers pass them on and store them as bytes. They look inside for the topics whose offsets must not expire, and where
-members of both protocols are in one group.
+Brokers forward and store them as bytes. They decode them to find the topics whose offsets must not expire, and for
+groups with members of both protocols.
 """
 
 import struct
@@ -27,9 +27,9 @@ class TopicPartition(Structure):
 
 @message(versions=(0, _LAST_VERSION))
 class ConsumerProtocolSubscription(Message):
-    """Versions 0–3: what a member wants.
+    """Versions 0–3: the subscription of a member.
 
-    v1 adds what it owns (KIP-429), v2 the generation of that (KIP-792), v3 its rack (KIP-881).
+    v1 adds the partitions that it owns (KIP-429), v2 the generation of these (KIP-792), v3 its rack (KIP-881).
     """
 
     topics: list[string] = []
@@ -41,7 +41,7 @@ class ConsumerProtocolSubscription(Message):
 
 @message(versions=(0, _LAST_VERSION))
 class ConsumerProtocolAssignment(Message):
-    """Versions 0–3, all alike: what the leader of the group gives to a member."""
+    """Versions 0–3, with the same fields: the assignment of a member, from the group's leader."""
 
     assigned_partitions: list[TopicPartition] = []
     user_data: binary | None = None
@@ -51,19 +51,19 @@ M = TypeVar("M", ConsumerProtocolSubscription, ConsumerProtocolAssignment)
 
 
 def write_consumer_protocol(message: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
-    """The bytes of a message. Raises LocalProtocolError."""
+    """Encode a message with its version. Raises LocalProtocolError."""
     data = bytearray(_VERSION.pack(version))
     encode_into(message, version, data)
     return bytes(data)
 
 
 def read_consumer_protocol(kind: type[M], data: Buffer) -> M:
-    """The message in `data`. Raises RemoteProtocolError, for no bytes as well."""
+    """Decode the message in `data`. Raises RemoteProtocolError, also for no bytes."""
     return decode(kind, read_version(data), data, _VERSION.size)
 
 
 def read_version(data: Buffer) -> int:
-    """The version that the message in `data` is to be read as. Raises RemoteProtocolError."""
+    """Return the version to decode the message in `data` with. Raises RemoteProtocolError."""
     if len(data) < _VERSION.size:
         raise RemoteProtocolError("no version of the consumer protocol")
     (version,) = _VERSION.unpack_from(data)

@@ -1,7 +1,6 @@
-"""Committed offsets in `__consumer_offsets` (record types 0 and 1): the last position of a group in a partition.
+"""Committed offsets in `__consumer_offsets` (record types 0 and 1): the offset that a group committed for a partition.
 
-Type 0 is the older one and is read only. A value of null takes the position back: the offset expired, or the group or
-the topic was deleted.
+Type 0 is the older one, and is only read. A value of null: the offset expired, or the group or the topic was deleted.
 """
 
 from typing import Annotated
@@ -40,7 +39,7 @@ class OffsetCommitKey(Message):
 class OffsetCommitValue(Message):
     """Versions 0–4, flexible from 4.
 
-    v1 alone had a time to expire of its own. v3 adds the leader epoch (KIP-320). v4 adds the topic id.
+    Only v1 has an expiry time. v3 adds the leader epoch (KIP-320). v4 adds the topic id.
     """
 
     offset: i64 = 0

@@ -1,4 +1,4 @@
-"""A `.snapshot` file: the producers of a partition as of the offset that the file is named by, behind an int16, 1."""
+"""A `.snapshot` file: the producers of a partition at the offset in the file name, after the version, int16, 1."""
 
 from odradek.protocol.schema import Message, Structure, i16, i32, i64, message, u32
 
@@ -16,7 +16,7 @@ class ProducerEntry(Structure):
 
 @message(versions=(1, 1))
 class ProducerSnapshot(Message):
-    """Version 1. The checksum is the CRC-32C of all bytes behind it."""
+    """Version 1. The checksum is the CRC-32C of all bytes after it."""
 
     crc: u32 = 0
     producer_entries: list[ProducerEntry] = []

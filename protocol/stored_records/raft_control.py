@@ -1,4 +1,4 @@
-"""What control records of a Raft quorum hold: the log of the metadata of a Kafka cluster has them, topics do not."""
+"""The values of control records of a Raft quorum; they are in Kafka's metadata log, not in topics."""
 
 from typing import Annotated
 
@@ -39,7 +39,7 @@ class SnapshotFooterRecord(Message):
 
 @message(versions=(0, 0), flexible_since=0)
 class KRaftVersionRecord(Message):
-    """Version 0, flexible: the version of the quorum, 1 when its voters can change (KIP-853)."""
+    """Version 0, flexible: the version of the quorum; 1 if its voters can change (KIP-853)."""
 
     version: i16 = 0
     k_raft_version: i16 = 0
@@ -65,7 +65,7 @@ class RegisteredVoter(Structure):
 
 @message(versions=(0, 0), flexible_since=0)
 class VotersRecord(Message):
-    """Version 0, flexible: the voters of the quorum and where they listen (KIP-853)."""
+    """Version 0, flexible: the voters of the quorum and their addresses (KIP-853)."""
 
     version: i16 = 0
     voters: list[RegisteredVoter] = []

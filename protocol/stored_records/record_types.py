@@ -1,4 +1,4 @@
-"""Which messages a record of an internal topic is made of, by the record type that its key begins with."""
+"""The record types of internal topics, with the messages of key and value; the key begins with the type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Share groups (KIP-932) in `__consumer_offsets` (record types 10 to 15), made of records as consumer groups are."""
+"""Share groups (KIP-932) in `__consumer_offsets` (record types 10 to 15); records as of consumer groups."""
 
 from typing import Annotated
 
@@ -40,7 +40,7 @@ class ShareGroupMetadataValue(Message):
 
 @message(versions=(0, 0))
 class ShareGroupTargetAssignmentMetadataKey(Message):
-    """Record type 12: the epoch of the assignment that the group works towards."""
+    """Record type 12: the epoch of the target assignment."""
 
     group_id: string = ""
 
@@ -55,7 +55,7 @@ class ShareGroupTargetAssignmentMetadataValue(Message):
 
 @message(versions=(0, 0))
 class ShareGroupTargetAssignmentMemberKey(Message):
-    """Record type 13: what a member is to have."""
+    """Record type 13: the target assignment of a member."""
 
     group_id: string = ""
     member_id: string = ""
@@ -75,7 +75,7 @@ class ShareGroupTargetAssignmentMemberValue(Message):
 
 @message(versions=(0, 0))
 class ShareGroupCurrentMemberAssignmentKey(Message):
-    """Record type 14: what a member has."""
+    """Record type 14: the current assignment of a member."""
 
     group_id: string = ""
     member_id: string = ""
@@ -98,7 +98,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
 
 @message(versions=(0, 0))
 class ShareGroupStatePartitionMetadataKey(Message):
-    """Record type 15: the topics of which the group has, gets or gives up its state."""
+    """Record type 15: the topics whose state the group has, initializes or deletes."""
 
     group_id: string = ""
 

@@ -1,6 +1,6 @@
 """Streams groups (KIP-1071) in `__consumer_offsets` (record types 17 and 19 to 23).
 
-They are made of records as consumer groups are; what is assigned are tasks: partitions of subtopologies.
+Their records are like those of consumer groups, but tasks are assigned: partitions of subtopologies.
 """
 
 from typing import Annotated
@@ -65,7 +65,7 @@ class StreamsGroupMemberMetadataValue(Message):
 
 @message(versions=(0, 0))
 class StreamsGroupTargetAssignmentMetadataKey(Message):
-    """Record type 20: the epoch of the assignment that the group works towards."""
+    """Record type 20: the epoch of the target assignment."""
 
     group_id: string = ""
 
@@ -80,7 +80,7 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
 
 @message(versions=(0, 0))
 class StreamsGroupTargetAssignmentMemberKey(Message):
-    """Record type 21: what a member is to have."""
+    """Record type 21: the target assignment of a member."""
 
     group_id: string = ""
     member_id: string = ""
@@ -102,7 +102,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 
 @message(versions=(0, 0))
 class StreamsGroupCurrentMemberAssignmentKey(Message):
-    """Record type 22: what a member has."""
+    """Record type 22: the current assignment of a member."""
 
     group_id: string = ""
     member_id: string = ""

@@ -1,4 +1,4 @@
-"""The state of transactions in `__transaction_state` (record type 0): the last value of a transactional id counts."""
+"""The state of transactions in `__transaction_state` (record type 0): the last record of an id is valid."""
 
 from typing import Annotated
 
@@ -21,9 +21,9 @@ class PartitionsSchema(Structure):
 class TransactionLogValue(Message):
     """Versions 0–1, flexible from 1.
 
-    v1 adds what transactions of the second version need (KIP-890). The status counts from 0: empty, ongoing, prepare
-    commit, prepare abort, complete commit, complete abort, dead, prepare epoch fence. Null is
-    a transaction that never had partitions.
+    v1 adds the fields of version 2 of the transaction protocol (KIP-890). The status numbers, from 0: empty, ongoing,
+    prepare commit, prepare abort, complete commit, complete abort, dead, prepare epoch fence. The partitions are null
+    before the first one.
     """
 
     producer_id: i64 = 0
