@@ -22,7 +22,7 @@ def test_crc32_of_the_usual_check_value() -> None:
     assert crc32(b"123456789") == 0xCBF43926
 
 
-def test_a_slice_of_a_writable_buffer_is_taken_as_it_lies() -> None:
+def test_a_slice_of_a_writable_buffer_has_the_same_checksum() -> None:
     buffer = bytearray(b"xx123456789yy")
     assert crc32c(memoryview(buffer)[2:11]) == 0xE3069283
     assert crc32(memoryview(buffer)[2:11]) == 0xCBF43926

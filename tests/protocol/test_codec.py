@@ -1,4 +1,4 @@
-"""What compiled codecs promise for every message and version, and what they refuse."""
+"""Round trips and errors of compiled codecs, for every message and version."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_every_strict_prefix_is_refused(cls: type[Message], version: int, data: 
 
 @settings(max_examples=300, deadline=None)
 @given(which=st.sampled_from(EVERY_VERSION), garbage=st.binary(max_size=400))
-def test_garbage_is_decoded_or_refused(which: tuple[type[Message], int], garbage: bytes) -> None:
+def test_random_bytes_are_decoded_or_refused(which: tuple[type[Message], int], garbage: bytes) -> None:
     cls, version = which
     try:
         codec.decode(cls, version, garbage)
@@ -110,7 +110,7 @@ def test_garbage_is_decoded_or_refused(which: tuple[type[Message], int], garbage
         (CreateTopicsRequest, 7, b"\xff\xff\xff\xff\x0f" + bytes(8)),
     ],
 )
-def test_a_lie_about_a_length_allocates_nothing(cls: type[Message], version: int, lie: bytes) -> None:
+def test_a_wrong_length_allocates_nothing(cls: type[Message], version: int, lie: bytes) -> None:
     with pytest.raises(RemoteProtocolError):  # once for the compiler's own memory
         codec.decode(cls, version, lie)
     tracemalloc.start()
@@ -186,14 +186,14 @@ def test_versions_of_one_layout_share_a_codec() -> None:
 
 
 class FileSlice:
-    """Stands for the slice of a segment file: a length and nothing to copy."""
+    """A substitute for a slice of a segment file: it has a length and no bytes."""
 
     def __len__(self) -> int:
         return 5
 
 
 @pytest.mark.parametrize("version", [4, 12, 17])
-def test_records_that_are_not_bytes_are_spliced_where_they_belong(version: int) -> None:
+def test_records_that_are_not_bytes_are_spliced_at_their_position(version: int) -> None:
     def response(*contents: Any) -> FetchResponse:
         partitions = [PartitionData(partition_index=i, records=r) for i, r in enumerate(contents)]
         return FetchResponse(responses=[FetchableTopicResponse(partitions=partitions)])
@@ -231,8 +231,8 @@ def test_a_traceback_shows_the_compiled_source() -> None:
     assert "# replica_id" in shown
 
 
-def test_a_null_structure_in_a_tag_is_a_zero() -> None:
-    # As Apache Kafka 4.3.1 wrote it of a member of the consumer protocol.
+def test_a_null_structure_in_a_tag_is_encoded_as_zero() -> None:
+    # Written by Apache Kafka 4.3.1 for a member of the consumer protocol.
     stored = bytes.fromhex("000005776972650b2f3132372e302e302e31020763672d74776f010000ea600001000100")
     member = codec.decode(ConsumerGroupMemberMetadataValue, 0, stored, 0)
     assert member.classic_member_metadata is None
@@ -247,7 +247,7 @@ LAST_VERSIONS = [
 @pytest.mark.parametrize(("cls", "version"), LAST_VERSIONS, ids=[cls.__name__ for cls, _ in LAST_VERSIONS])
 @settings(max_examples=2)
 @given(data=st.data())
-def test_codecs_in_steps_do_as_the_others(data: st.DataObject, cls: type[Message], version: int) -> None:
+def test_codecs_in_steps_equal_those_without_steps(data: st.DataObject, cls: type[Message], version: int) -> None:
     message = data.draw(structures(layout(cls, version)))
     encoded = codec.encode(message, version)
     out = bytearray()
@@ -297,7 +297,7 @@ def test_the_tagged_fields_of_a_structure_are_bounded() -> None:
 
 
 def _end_of(steps: Generator[None, None, Any]) -> Any:
-    """What the steps return."""
+    """Return the result of a codec in steps."""
     while True:
         try:
             next(steps)

@@ -17,7 +17,7 @@ def framed(*payloads: bytes) -> bytes:
 
 
 def feed(reader: FrameReader, data: bytes) -> int:
-    """Give the reader as much of `data` as it has room for, as a receive does; returns how much that was."""
+    """Pass as much of `data` to the reader as its buffer holds, like a receive; return the number of bytes."""
     room = reader.buffer()
     taken = min(len(room), len(data))
     room[:taken] = data[:taken]
@@ -44,11 +44,11 @@ def split(data: bytes, pieces: list[int], arena: ReceiveArena | None = None) -> 
     return frames
 
 
-def test_several_frames_of_one_receive_come_in_order() -> None:
+def test_several_frames_of_one_receive_are_returned_in_order() -> None:
     assert split(framed(b"one", b"", b"three"), []) == [b"one", b"", b"three"]
 
 
-def test_frames_delivered_byte_by_byte_come_whole() -> None:
+def test_frames_received_byte_by_byte_are_returned_whole() -> None:
     data = framed(b"one", b"", b"x" * 300)
     assert split(data, [1] * len(data)) == [b"one", b"", b"x" * 300]
 
@@ -59,7 +59,7 @@ def test_frames_delivered_byte_by_byte_come_whole() -> None:
     ),
     st.lists(st.integers(1, 70_000), max_size=60),
 )
-def test_any_frames_cut_anywhere_come_out_as_they_went_in(sizes: list[int], pieces: list[int]) -> None:
+def test_frames_received_in_any_pieces_are_returned_unchanged(sizes: list[int], pieces: list[int]) -> None:
     payloads = [bytes([number % 251]) * size for number, size in enumerate(sizes)]
     assert split(framed(*payloads), pieces) == payloads
 
@@ -103,7 +103,7 @@ def test_a_frame_may_be_changed_in_place() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])
-def test_a_bad_size_is_the_peers_mistake(size: int) -> None:
+def test_a_bad_size_is_a_remote_protocol_error(size: int) -> None:
     reader = FrameReader(ReceiveArena(), max_frame_size=1000)
     feed(reader, struct.pack(">i", size) + b"rest")
     with pytest.raises(RemoteProtocolError, match=str(size)):
@@ -113,7 +113,7 @@ def test_a_bad_size_is_the_peers_mistake(size: int) -> None:
 @pytest.mark.parametrize(
     ("data", "hint"), [(b"\x16\x03\x01\x02\x00\x01", "TLS handshake"), (b"GET / HTTP/1.1\r\n", "HTTP")]
 )
-def test_a_peer_that_speaks_another_protocol_is_recognised(data: bytes, hint: str) -> None:
+def test_another_protocol_is_recognised(data: bytes, hint: str) -> None:
     reader = FrameReader(ReceiveArena())
     feed(reader, data)
     with pytest.raises(RemoteProtocolError, match=hint):
@@ -143,7 +143,7 @@ def test_an_announced_size_costs_nothing_until_its_bytes_come() -> None:
         tracemalloc.stop()
 
 
-def test_memory_grows_with_the_bytes_of_a_large_frame_and_goes_with_it() -> None:
+def test_memory_grows_with_the_received_bytes_of_a_large_frame_and_is_freed() -> None:
     arena = ReceiveArena()
     reader = FrameReader(arena)
     data = framed(bytes(20 * 1024 * 1024))
@@ -159,12 +159,12 @@ def test_memory_grows_with_the_bytes_of_a_large_frame_and_goes_with_it() -> None
         assert len(frame) == 20 * 1024 * 1024
         del frame
         reader.settle()
-        assert tracemalloc.get_traced_memory()[0] < 1_000_000  # it is too large to be kept for later
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000  # it is too large for the pool
     finally:
         tracemalloc.stop()
 
 
-def test_steady_large_frames_use_one_buffer_again_and_again() -> None:
+def test_successive_large_frames_reuse_one_buffer() -> None:
     arena = ReceiveArena()
     reader = FrameReader(arena)
     data = framed(bytes(900_000))
@@ -180,7 +180,7 @@ def test_steady_large_frames_use_one_buffer_again_and_again() -> None:
     assert len(buffers) == 1
 
 
-def test_a_large_buffer_that_is_still_viewed_is_not_used_again() -> None:
+def test_a_large_buffer_with_a_view_is_not_reused() -> None:
     arena = ReceiveArena()
     reader = FrameReader(arena)
     kept = []
@@ -194,7 +194,7 @@ def test_a_large_buffer_that_is_still_viewed_is_not_used_again() -> None:
     assert kept[0] == b"a" * 200_000
 
 
-def test_trimming_forgets_buffers_that_wait_for_their_next_use() -> None:
+def test_trimming_empties_the_pool() -> None:
     arena = ReceiveArena()
     tracemalloc.start()
     try:
@@ -209,7 +209,7 @@ def test_trimming_forgets_buffers_that_wait_for_their_next_use() -> None:
         tracemalloc.stop()
 
 
-def test_a_reader_without_bytes_holds_no_buffer() -> None:
+def test_an_idle_reader_has_no_buffer() -> None:
     arena = ReceiveArena()
     tracemalloc.start()
     try:
@@ -222,11 +222,11 @@ def test_a_reader_without_bytes_holds_no_buffer() -> None:
         tracemalloc.stop()
 
 
-def test_waiting_whole_frames_survive_what_comes_behind_them() -> None:
+def test_waiting_whole_frames_stay_valid_while_more_bytes_arrive() -> None:
     reader = FrameReader(ReceiveArena())
     payloads = [bytes([number]) * 700 for number in range(100)]
     data, position = framed(*payloads), 0
-    while position < len(data):  # nobody takes frames while one is being executed
+    while position < len(data):  # no frame is taken while one is being executed
         position += feed(reader, data[position : position + 1000])
         reader.settle()
         assert reader.buffered == position

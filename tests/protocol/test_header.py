@@ -1,4 +1,4 @@
-"""Headers of requests and responses, and the exception that ApiVersions is."""
+"""Headers of requests and responses, and the exception for ApiVersions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_tagged_fields_of_a_request_header_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("client_id", [None, "", "kcat", "ümläut"])
-def test_a_repeated_header_is_known_by_all_but_its_correlation_id(client_id: str | None) -> None:
+def test_a_repeated_header_may_differ_only_in_its_correlation_id(client_id: str | None) -> None:
     first = header.encode_request_header(RequestHeader(3, 12, 1, client_id), 2)
     known = header.RepeatedHeader(first + b"body", 3, 12, client_id, len(first))
     again = header.encode_request_header(RequestHeader(3, 12, -7, client_id), 2)
@@ -73,11 +73,11 @@ def test_a_repeated_header_is_known_by_all_but_its_correlation_id(client_id: str
 
 def test_a_client_id_that_is_not_utf_8_is_replaced_as_in_java() -> None:
     encoded = header.encode_request_header(RequestHeader(3, 1, 1, "M\x01nchen"), 1)
-    encoded[11] = 0xFC  # Latin-1, which librdkafka passes on as it is given
+    encoded[11] = 0xFC  # Latin-1, which librdkafka forwards unchanged
     assert header.decode_request_header(encoded)[0].client_id == "M\ufffdnchen"
 
 
-def test_header_of_an_unknown_api_is_still_read() -> None:
+def test_the_header_of_an_unknown_api_is_read() -> None:
     encoded = header.encode_request_header(RequestHeader(4711, 3, 9, "x"), 1)
     assert header.decode_request_header(encoded)[0] == RequestHeader(4711, 3, 9, "x")
 

@@ -1,4 +1,4 @@
-"""The command `python -m protocol`: what it prints, how it fails, and that the guide's examples are true."""
+"""The command `python -m protocol`: its output, its errors, and the examples of the guide."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """The complaint about arguments that are refused."""
+    """Return the error message for refused arguments."""
     with pytest.raises(SystemExit) as caught:
         run_line(arguments)
     assert caught.value.code == 2
@@ -73,7 +73,7 @@ def test_show_prints_fields_and_functions_of_every_version(capsys: pytest.Captur
 
 
 def names_in(cls: type[Structure], version: int) -> list[str]:
-    """The names of the fields in a version, as the tree has them: tagged ones last, parts after the field."""
+    """Return the names of the fields in a version, in order: tagged ones last, parts after their field."""
     names = []
     there = [field for field in fields(cls) if field.exists_in(version)]
     for field in sorted(there, key=lambda field: (field.tag is not None, field.tag)):
@@ -84,7 +84,7 @@ def names_in(cls: type[Structure], version: int) -> list[str]:
 
 
 @pytest.mark.parametrize("key", sorted(NAMES))
-def test_show_tells_the_history_of_every_api(capsys: pytest.CaptureFixture[str], key: int) -> None:
+def test_show_prints_the_history_of_every_api(capsys: pytest.CaptureFixture[str], key: int) -> None:
     api = by_key(key)
     status, out, _ = run(capsys, "show", api.name)
     assert status == 0
@@ -93,7 +93,7 @@ def test_show_tells_the_history_of_every_api(capsys: pytest.CaptureFixture[str],
         assert len(rows) == 2  # request and response
 
 
-def test_show_tells_what_comes_goes_and_changes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_added_removed_and_changed_fields(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "show", "fetch")
     assert "    v13  - topics[].topic: string\n" in out
     assert "    v17  + topics[].partitions[].replica_directory_id: uuid (tag 0)\n" in out
@@ -113,7 +113,7 @@ def test_show_takes_its_notes_from_the_comments_beside_and_above_the_fields(caps
 
 
 @pytest.mark.parametrize("name", ["ListOffsets", "list_offsets", "list-offsets", "LISTOFFSETS"])
-def test_an_api_goes_by_any_spelling_of_its_name(capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_an_api_is_found_by_any_spelling_of_its_name(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert run(capsys, "show", name, "1")[1].startswith("ListOffsets (API key 2), version 1 of ")
 
 
@@ -131,7 +131,7 @@ def test_decode_prints_offset_bytes_field_and_value(capsys: pytest.CaptureFixtur
     assert any(re.fullmatch(r"\d+ 00 00 error_code 0 NONE", line) for line in lines)
 
 
-def test_decode_takes_hex_with_white_space_in_any_place_and_form(
+def test_decode_accepts_white_space_anywhere_in_the_hex(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = PRODUCE["request"]
@@ -143,7 +143,7 @@ def test_decode_takes_hex_with_white_space_in_any_place_and_form(
 
 
 @pytest.mark.parametrize("kind", ["request", "response"])
-def test_decode_takes_a_frame_with_its_size_in_front(capsys: pytest.CaptureFixture[str], kind: str) -> None:
+def test_decode_accepts_a_frame_with_its_size(capsys: pytest.CaptureFixture[str], kind: str) -> None:
     frame = bytes.fromhex(PRODUCE[kind])
     lines = decode(capsys, kind, (len(frame).to_bytes(4) + frame).hex()).splitlines()
     assert lines[1].split() == ["0", *len(frame).to_bytes(4).hex(" ").split(), "size", str(len(frame))]
@@ -157,20 +157,20 @@ def test_a_correlation_id_that_could_be_a_size_is_still_read(capsys: pytest.Capt
     assert "size" not in out
 
 
-def test_malformed_bytes_are_explained_up_to_the_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+def test_malformed_bytes_are_explained_up_to_the_error(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "decode", "response", "list_offsets", "1", "00000001 00000001 0003 6161")
     assert status == 1
     assert out.splitlines()[-1].split() == ["8", "[0]", "ListOffsetsTopicResponse"]
     assert err == "decoding stopped at offset 10, topics[0].name: 3 bytes wanted where 2 remain\n"
 
 
-def test_bytes_behind_the_message_are_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bytes_after_the_message_are_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = run(capsys, "decode", "response", "list_offsets", "1", "00000001 00000000 ff")
     assert status == 1
     assert err == "decoding stopped at offset 8, end of the message: 1 byte follows\n"
 
 
-def test_no_bytes_at_all_are_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_input_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = run(capsys, "decode", "request", "fetch", "4", "")
     assert status == 1
     assert err == "decoding stopped at offset 0, api_key: 2 bytes wanted where 0 remain\n"
@@ -182,14 +182,14 @@ def test_an_unknown_api_is_refused_with_the_nearest_name(capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize("command", [["show", "fetch"], ["decode", "request", "fetch"]])
-def test_a_version_that_the_api_has_not_is_refused(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+def test_a_version_outside_the_range_is_refused(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     assert by_name("fetch").max_version == 18
     complaint = refused(capsys, *command, "19", *(["00"] if command[0] == "decode" else []))
     assert "Fetch has versions 4 to 18, not 19" in complaint
 
 
 @pytest.mark.parametrize("text", ["0", "0x00", "zz"])
-def test_what_is_not_hex_is_refused(capsys: pytest.CaptureFixture[str], text: str) -> None:
+def test_input_that_is_not_hex_is_refused(capsys: pytest.CaptureFixture[str], text: str) -> None:
     assert "not whole bytes in hex" in refused(capsys, "decode", "request", "fetch", "4", text)
 
 
@@ -198,7 +198,7 @@ def test_other_arguments_are_refused(capsys: pytest.CaptureFixture[str], argumen
     assert refused(capsys, *arguments).startswith("usage: python -m protocol")
 
 
-def test_help_says_that_frames_are_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_describes_whole_frames(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run_line(["decode", "--help"])
     assert "whole request or response: its header, its body" in " ".join(capsys.readouterr().out.split())
@@ -211,7 +211,7 @@ def test_the_module_runs_as_a_command() -> None:
     assert done.stderr == "decoding stopped at offset 4, topics: 4 bytes wanted where 2 remain\n"
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_closed_pipe_is_no_error() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "odradek.protocol", "show", "fetch", "18"],
         stdout=subprocess.PIPE,

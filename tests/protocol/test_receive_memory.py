@@ -6,7 +6,7 @@ from odradek.protocol.framing import ReceiveArena
 from odradek.protocol.receive_memory import ReceiveMemory
 
 
-def test_a_buffer_counts_until_its_last_view_has_gone() -> None:
+def test_a_buffer_counts_until_its_last_view_is_deleted() -> None:
     memory = ReceiveMemory()
     buffer = memory.create(100_000)
     view = memoryview(buffer)[5:10]
@@ -16,7 +16,7 @@ def test_a_buffer_counts_until_its_last_view_has_gone() -> None:
     assert memory.held == 0
 
 
-def test_a_buffer_that_ends_is_told_only_while_the_memory_is_full() -> None:
+def test_a_deleted_buffer_is_reported_only_while_the_memory_is_full() -> None:
     told: list[int] = []
     memory = ReceiveMemory(150, lambda: told.append(memory.held))
     first = memory.create(100)
@@ -35,7 +35,7 @@ def test_a_buffer_that_ends_is_told_only_while_the_memory_is_full() -> None:
     del first
 
 
-def test_a_full_arena_keeps_no_buffers_for_later() -> None:
+def test_a_full_arena_keeps_no_buffers() -> None:
     memory = ReceiveMemory(100_000)
     arena = ReceiveArena(1024, memory)
     arena.give(arena.take(70_000))

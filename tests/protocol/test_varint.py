@@ -34,18 +34,18 @@ def test_known_encodings(value: int, encoded: str) -> None:
 
 
 @given(INT32)
-def test_32_bits_come_back(value: int) -> None:
+def test_varints_of_32_bits_round_trip(value: int) -> None:
     encoded = encode_varint(value)
     assert read_varint(b"x" + encoded + b"y", 1) == (value, 1 + len(encoded))
 
 
 @given(INT64)
-def test_64_bits_come_back(value: int) -> None:
+def test_varints_of_64_bits_round_trip(value: int) -> None:
     encoded = encode_varint(value)
     assert read_varlong(b"x" + encoded + b"y", 1) == (value, 1 + len(encoded))
 
 
-def test_the_table_of_short_ones_is_complete_and_short() -> None:
+def test_the_table_has_all_encodings_of_one_or_two_bytes() -> None:
     assert [read_varint(encoded, 0)[0] for encoded in SHORT_VARINTS] == list(range(8192))
     assert max(map(len, SHORT_VARINTS)) == 2
 
@@ -69,6 +69,6 @@ def test_more_than_64_bits_are_refused(encoded: str) -> None:
 
 
 @pytest.mark.parametrize("encoded", ["", "80", "8080"])
-def test_a_missing_end_is_an_index_error_for_the_caller(encoded: str) -> None:
+def test_a_truncated_varint_is_an_index_error(encoded: str) -> None:
     with pytest.raises(IndexError):
         read_varint(bytes.fromhex(encoded), 0)

@@ -1,4 +1,4 @@
-"""The decoder that explains, held against the compiled ones: same values, same refusals, no byte left unexplained."""
+"""The explainer against compiled decoders: the same values, the same errors, and a row for every byte."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.schema import Message
 
-# franz-go asks ApiVersions v5, which 4.3.1 does not know: no class is for it.
+# franz-go sends ApiVersions v5, which 4.3.1 does not support: no class has it.
 EXCHANGES = [
     path
     for path in sorted((Path(__file__).parents[1] / "data" / "wire").glob("*.json"))
@@ -73,7 +73,7 @@ def test_every_real_exchange_is_explained_with_the_values_of_the_compiled_codec(
 
 
 def read_by_codec(cls: type[Message], version: int, data: bytes) -> bytes | None:
-    """The message as bytes again, where views and NaN compare; None when it was refused."""
+    """Return the message encoded again, so that views and NaN compare equal; None if it was refused."""
     try:
         message, end = codec.decode_from(cls, version, data)
     except RemoteProtocolError:
@@ -93,13 +93,13 @@ def read_by_explainer(cls: type[Message], version: int, data: bytes) -> bytes | 
 
 @settings(max_examples=1000, deadline=None)
 @given(which=st.sampled_from(BODIES), data=st.data())
-def test_what_the_codec_makes_of_damaged_bytes_the_explainer_makes_of_them(
+def test_the_explainer_and_the_codec_decode_or_refuse_damaged_bytes_alike(
     which: tuple[type[Message], int, bytes], data: st.DataObject
 ) -> None:
     cls, version, body = which
     damaged = bytearray(body)
     for _ in range(data.draw(st.integers(1, 3))):
-        # Most lengths, counts and tags stand in the first bytes.
+        # Most lengths, counts and tags are in the first bytes.
         at = data.draw(st.integers(0, min(len(damaged), 120)))
         cut = data.draw(st.integers(0, 3))
         damaged[at : at + cut] = data.draw(st.binary(max_size=4))
@@ -107,7 +107,7 @@ def test_what_the_codec_makes_of_damaged_bytes_the_explainer_makes_of_them(
 
 
 @pytest.mark.parametrize("path", EXCHANGES[::5], ids=lambda path: path.stem)
-def test_of_every_strict_prefix_the_part_before_the_mistake_is_explained(path: Path) -> None:
+def test_of_every_strict_prefix_the_part_before_the_error_is_explained(path: Path) -> None:
     exchange = json.loads(path.read_text())
     api, version = by_key(exchange["api_key"]), exchange["api_version"]
     request = bytes.fromhex(exchange["request"])[:400]
@@ -160,14 +160,14 @@ def test_a_batch_cut_off_at_the_end_is_shown_as_such() -> None:
     assert rows_of(bytes(batch() + batch()[:-1]))[1] == ("batch", f"{len(batch()) - 1} bytes, cut off")
 
 
-def test_records_that_are_no_batches_stop_nothing() -> None:
+def test_records_that_are_no_batches_are_no_error_of_the_message() -> None:
     assert rows_of(bytes(16) + b"\x01" + bytes(9)) == [("message set", "magic 1")]
     assert rows_of(b"x" * 100)[0][0] == "not a batch"
     assert rows_of(b"x") == [("batch", "1 byte, cut off")]
     assert rows_of(b"") == []
 
 
-def test_the_field_and_offset_of_the_mistake_are_told() -> None:
+def test_an_error_names_the_field_and_the_offset() -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name="abc"), MetadataRequestTopic(name="de")])
     body = codec.encode(request, 12)
     position = body.index(b"\x03de")
@@ -177,7 +177,7 @@ def test_the_field_and_offset_of_the_mistake_are_told() -> None:
     assert (caught.value.offset, caught.value.path) == (position + 1, "topics[1].name")
 
 
-def test_a_mistake_in_a_tagged_field_is_told() -> None:
+def test_an_error_in_a_tagged_field_names_the_field() -> None:
     body = codec.encode(FetchRequest(cluster_id="abc"), 12)
     position = body.index(b"\x04abc")
     body[position] = 3
@@ -195,7 +195,7 @@ def test_a_mistake_in_a_tagged_field_is_told() -> None:
         (b"\x01\x00\x00\x00\x00", "end of the message"),
     ],
 )
-def test_each_kind_of_mistake_has_its_field(body: bytes, path: str) -> None:
+def test_each_kind_of_error_names_its_field(body: bytes, path: str) -> None:
     with pytest.raises(ExplanationError) as caught:
         Explainer(body).message(MetadataRequest, 12)
     assert caught.value.path == path

@@ -1,4 +1,4 @@
-"""What is short goes one way through a compiled codec and what is long another: the borders between them."""
+"""The border between short and long values, which compiled codecs handle differently."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def test_a_string_longer_than_kafka_reads_is_refused() -> None:
 
 
 @pytest.mark.parametrize("length", [b"\x80\x00", b"\x80\x80\x80\x00"])
-def test_a_null_written_at_length_is_a_null(length: bytes) -> None:
-    # Java's reader takes varints with needless zeros, too.
+def test_a_null_in_a_longer_varint_is_a_null(length: bytes) -> None:
+    # Java's reader also accepts varints with trailing zeros.
     request = codec.decode(ProduceRequest, 9, length + bytes(6) + b"\x01\x00")
     assert request == ProduceRequest()
 
@@ -108,7 +108,7 @@ def test_varints_at_the_borders_of_their_sizes(value: int) -> None:
         assert uvarint_rest(encoded, 1, encoded[0]) == (value, len(encoded))
 
 
-def test_an_instance_that_defaults_are_compared_with_is_nobodys_else() -> None:
+def test_the_instance_that_defaults_are_compared_with_is_never_returned() -> None:
     first = PartitionData()
     first.diverging_epoch.epoch = 7
     encoded = codec.encode(FetchResponse(responses=[FetchableTopicResponse(partitions=[first, PartitionData()])]), 12)

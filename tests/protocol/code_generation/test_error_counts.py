@@ -1,4 +1,4 @@
-"""What is counted of a response, for the shapes that responses have."""
+"""The error codes counted in responses of different shapes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def counted(response: Message, version: int) -> dict[int, int]:
     return dict(counts)
 
 
-def test_the_error_of_the_whole_is_counted_also_if_there_is_none() -> None:
+def test_the_top_level_error_code_is_counted_also_if_it_is_none() -> None:
     assert counted(DescribeClusterResponse(), 1) == {NONE: 1}
     assert counted(DescribeClusterResponse(error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE), 1) == {
         ErrorCode.MISMATCHED_ENDPOINT_TYPE: 1
@@ -40,13 +40,13 @@ def test_the_errors_of_all_parts_are_counted_at_every_depth() -> None:
     assert counted(MetadataResponse(topics=topics), 9) == {NONE: 3, UNKNOWN: 2}
 
 
-def test_a_fetch_has_errors_of_its_own_and_of_its_partitions() -> None:
+def test_the_errors_of_a_fetch_and_of_its_partitions_are_counted() -> None:
     topics = [FetchableTopicResponse("t", partitions=[PartitionData(0), PartitionData(1, UNKNOWN)])]
 
     assert counted(FetchResponse(responses=topics), 12) == {NONE: 2, UNKNOWN: 1}
 
 
-def test_what_a_version_cannot_tell_is_not_counted() -> None:
+def test_a_code_that_a_version_does_not_have_is_not_counted() -> None:
     coordinators = [Coordinator(error_code=NO_COORDINATOR), Coordinator()]
     response = FindCoordinatorResponse(error_code=NO_COORDINATOR, coordinators=coordinators)
 

@@ -31,12 +31,12 @@ COMPRESSED = [codec for codec in Codec if codec is not Codec.NONE]
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("data", [b"", b"x", TEXT, NOISE], ids=["empty", "one", "text", "noise"])
 @pytest.mark.parametrize("buffer", [bytes, bytearray, memoryview])
-def test_what_is_compressed_comes_back(codec: Codec, data: bytes, buffer: type) -> None:
+def test_compressed_data_decompress_to_the_same_bytes(codec: Codec, data: bytes, buffer: type) -> None:
     assert decompress(codec, buffer(compress(codec, buffer(data)))) == data
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_what_takes_several_pieces_is_joined(codec: Codec) -> None:
+def test_data_of_several_pieces_are_joined(codec: Codec) -> None:
     data = NOISE * 40 + bytes(9_000_000) + NOISE
     compressed = compress(codec, data)
     assert decompress(codec, compressed, len(data)) == data
@@ -65,7 +65,7 @@ def test_the_slow_compressors_are_not_the_default_ones() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_the_bound_is_exact(codec: Codec) -> None:
+def test_the_limit_is_exact(codec: Codec) -> None:
     compressed = compress(codec, TEXT)
     assert decompress(codec, compressed, len(TEXT)) == TEXT
     with pytest.raises(DecompressionLimitError):
@@ -87,7 +87,7 @@ def test_every_strict_prefix_is_refused(codec: Codec) -> None:
 
 
 @given(st.sampled_from(COMPRESSED), st.binary(max_size=200), st.integers(0, 2))
-def test_noise_is_refused_and_nothing_worse(codec: Codec, data: bytes, magic: int) -> None:
+def test_random_bytes_raise_only_remote_protocol_errors(codec: Codec, data: bytes, magic: int) -> None:
     try:
         decompress(codec, data, 1 << 20, magic)
     except RemoteProtocolError:
@@ -104,7 +104,7 @@ def test_a_flipped_bit_is_refused_or_read_within_the_bound(codec: Codec, at: int
         pass
 
 
-def test_gzip_members_follow_each_other_and_other_bytes_are_ignored_as_by_java() -> None:
+def test_successive_gzip_members_are_read_and_other_bytes_ignored_as_by_java() -> None:
     members = zlib.compress(b"one ", wbits=31) + zlib.compress(b"two", wbits=31)
     assert decompress(Codec.GZIP, members) == b"one two"
     assert decompress(Codec.GZIP, members + b"rest") == b"one two"
@@ -112,7 +112,7 @@ def test_gzip_members_follow_each_other_and_other_bytes_are_ignored_as_by_java()
         decompress(Codec.GZIP, members + b"\x1f\x8brest")
 
 
-def test_gzip_members_are_counted() -> None:
+def test_the_number_of_gzip_members_is_limited() -> None:
     member = zlib.compress(b"x", wbits=31)
     assert decompress(Codec.GZIP, member * 1000) == b"x" * 1000
     with pytest.raises(RemoteProtocolError, match="members"):
@@ -140,7 +140,7 @@ def test_snappy_streams_may_be_joined() -> None:
         b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01\x7f\xff\xff\xff",  # a block of 2 GiB
     ],
 )
-def test_snappy_lengths_are_not_believed(data: bytes) -> None:
+def test_snappy_lengths_are_checked_before_memory_is_allocated(data: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
         decompress(Codec.SNAPPY, data)
 
@@ -168,7 +168,7 @@ def test_lz4_frames_of_every_kind_that_kafka_reads(
         )
     )
     assert decompress(Codec.LZ4, compressed + b"rest") == TEXT
-    compressed[14 if store_size else 6] ^= 0xFF  # the header checksum, wrong in magic 0 and looked at only after it
+    compressed[14 if store_size else 6] ^= 0xFF  # the header checksum, wrong in magic 0 and verified only in later ones
     assert decompress(Codec.LZ4, compressed, magic=0) == TEXT
     with pytest.raises(RemoteProtocolError):
         decompress(Codec.LZ4, compressed, magic=1)
@@ -183,7 +183,7 @@ def test_lz4_blocks_that_depend_on_each_other_are_refused_as_by_kafka() -> None:
     ("at", "value"), [(0, 5), (4, 0xA0), (4, 0x61), (4, 0x62), (5, 0x30), (5, 0xC0), (5, 0x41), (6, 0)]
 )
 @pytest.mark.parametrize("magic", [0, 2])
-def test_lz4_headers_that_make_no_sense_are_refused(at: int, value: int, magic: int) -> None:
+def test_malformed_lz4_headers_are_refused(at: int, value: int, magic: int) -> None:
     compressed = bytearray(compress(Codec.LZ4, TEXT))
     compressed[at] = value
     if (at, magic) == (6, 0):
@@ -201,7 +201,7 @@ def test_zstd_frames_of_every_kind(write_checksum: bool, write_content_size: boo
     assert decompress(Codec.ZSTD, compressor.compress(data)) == data
 
 
-def test_zstd_frames_follow_each_other_with_skippable_ones_between() -> None:
+def test_successive_zstd_frames_are_read_and_skippable_ones_skipped() -> None:
     skippable = b"\x52\x2a\x4d\x18" + struct.pack("<I", 5) + b"hello"
     data = zstandard.compress(b"one ") + skippable + zstandard.compress(b"two")
     assert decompress(Codec.ZSTD, data) == b"one two"
@@ -209,7 +209,7 @@ def test_zstd_frames_follow_each_other_with_skippable_ones_between() -> None:
         decompress(Codec.ZSTD, data + b"rest")
 
 
-def test_zstd_streams_that_were_flushed_often() -> None:
+def test_zstd_frames_of_many_small_blocks_are_read() -> None:
     compressor = zstandard.ZstdCompressor().compressobj()
     flushed = b""
     for start in range(0, len(TEXT), 5000):
@@ -217,7 +217,7 @@ def test_zstd_streams_that_were_flushed_often() -> None:
     assert decompress(Codec.ZSTD, flushed + compressor.flush(), len(TEXT)) == TEXT
 
 
-def test_a_zstd_content_size_is_not_believed() -> None:
+def test_a_wrong_zstd_content_size_is_refused() -> None:
     frame = bytearray(zstandard.compress(TEXT[:300]))
     assert frame[4] >> 6 == 1  # a content size of two bytes follows, 256 less than it is
     frame[4] = frame[4] & 0x3F | 3 << 6
@@ -226,7 +226,7 @@ def test_a_zstd_content_size_is_not_believed() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_threads_do_not_disturb_each_other(codec: Codec) -> None:
+def test_threads_compress_and_decompress_at_the_same_time(codec: Codec) -> None:
     def work(seed: int) -> bool:
         data = random.Random(seed).randbytes(20_000) + bytes(200_000)
         return all(decompress(codec, compress(codec, data)) == data for _ in range(30))
@@ -235,8 +235,8 @@ def test_threads_do_not_disturb_each_other(codec: Codec) -> None:
         assert all(threads.map(work, range(8)))
 
 
-# 1 GiB of zeros, in whatever form is quick to make, under a limit on the memory of the whole process: 16 MiB are
-# allowed, and a piece and the library's window come on top.
+# 1 GiB of zeros, in a form that is quick to create, under a limit on the memory of the whole process: 16 MiB are
+# allowed, and in addition a piece and the library's window.
 BOMB = """
 import resource, struct, sys, zlib
 from pathlib import Path
@@ -280,9 +280,9 @@ def outcome_of_bomb(codec: Codec, kind: str, memory: int, max_size: int) -> str:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="measures the process by /proc")
 @pytest.mark.parametrize("codec", COMPRESSED)
-def test_a_gigabyte_of_zeros_takes_no_more_memory_than_the_bound(codec: Codec) -> None:
+def test_a_gigabyte_of_zeros_takes_no_more_memory_than_the_limit(codec: Codec) -> None:
     assert outcome_of_bomb(codec, "plain", memory=24 << 20, max_size=16 << 20) == "refused\n"
-    # so the limit does measure
+    # so the limit is effective
     assert outcome_of_bomb(codec, "plain", memory=24 << 20, max_size=64 << 20) == "out of memory\n"
 
 
@@ -333,4 +333,4 @@ def test_the_largest_size_that_data_can_have_is_known_before_they_are_decompress
 def test_a_size_that_an_lz4_frame_states_is_refused_before_anything_is_decompressed() -> None:
     compressed = lz4.frame.compress(TEXT, block_linked=False, store_size=True)
     with pytest.raises(DecompressionLimitError):
-        decompress(Codec.LZ4, compressed[:-20], len(TEXT) - 1)  # what is cut off would be another error
+        decompress(Codec.LZ4, compressed[:-20], len(TEXT) - 1)  # the truncation would be another error

@@ -1,6 +1,6 @@
-"""Every message class against the facts of Apache Kafka 4.3.1 (`data/facts/*.json`):
+"""Every message class against the facts of Apache Kafka 4.3.1 (`data/facts/*.json`).
 
-names, order, types, versions, nulls, tags, defaults.
+Compared are names, order, types, versions, nulls, tags and defaults.
 """
 
 from __future__ import annotations

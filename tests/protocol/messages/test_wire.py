@@ -1,7 +1,4 @@
-"""Real requests and responses (`data/wire`, real clients and Apache Kafka 4.3.1):
-
-decoded and encoded back, the bytes are the same.
-"""
+"""Real requests and responses of real clients and Kafka (`data/wire`) decode and encode to the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from odradek.protocol.api import by_key
 from odradek.protocol.errors import RemoteProtocolError
 
 EXCHANGES = sorted((Path(__file__).parents[1] / "data" / "wire").glob("*.json"))
-# franz-go asks ApiVersions v5, which 4.3.1 does not know: it answers in v0 form with error 35.
+# franz-go asks ApiVersions v5, which 4.3.1 does not support: it answers in v0 with error 35.
 FROM_THE_FUTURE = {"ApiVersions_v5_0", "ApiVersions_v5_1"}
 
 
@@ -38,7 +35,7 @@ def test_exchange_survives_decoding_and_encoding(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FROM_THE_FUTURE))
-def test_api_versions_from_the_future_is_answered_in_v0_form(name: str) -> None:
+def test_an_unknown_version_of_api_versions_is_answered_in_v0(name: str) -> None:
     exchange = json.loads((Path(__file__).parents[1] / "data" / "wire" / f"{name}.json").read_text())
     head, _ = header.decode_request_header(bytes.fromhex(exchange["request"]))
     assert (head.api_key, head.api_version) == (18, 5)

@@ -1,4 +1,4 @@
-"""Records that Apache Kafka 4.3.1 wrote, and what is in them.
+"""Records that Apache Kafka 4.3.1 wrote, and their contents.
 
 `data/records/logs`: segments that a broker wrote for librdkafka's producers, with what a consumer read from them as
 JSON lines (keys, values and header values in base64). The five codecs hold the same records. `rolled` is the beginning
@@ -35,7 +35,7 @@ def log_bytes(name: str) -> bytes:
 
 
 def log_records(name: str) -> list[Record]:
-    """What a consumer read from the log: no control records."""
+    """Return the records that a consumer read from the log, without control records."""
     path = DATA / "logs" / f"{name.partition('-')[0]}.jsonl.gz"
     return [
         Record(
@@ -58,7 +58,7 @@ def kafka_bytes(name: str) -> bytes:
 
 
 def kafka_records(name: str) -> list[Record]:
-    """What `Generate.java` put into the file, by the same rule."""
+    """Return the records that `Generate.java` wrote into the file."""
     magic = int(name[1])
     records = []
     for i in range(20):

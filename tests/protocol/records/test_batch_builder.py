@@ -68,7 +68,7 @@ def test_a_batch_of_many_records_needs_every_width_of_varint() -> None:
     assert [record.value for record in records] == [bytes(i % 200) for i in range(count)]
 
 
-def test_the_header_says_what_the_builder_was_told() -> None:
+def test_the_header_has_the_arguments_of_the_builder() -> None:
     builder = BatchBuilder(Codec.ZSTD, producer_id=9, producer_epoch=3, base_sequence=40, is_transactional=True)
     builder.append(5, b"k", b"v")
     builder.append(4, b"k", b"v")
@@ -84,7 +84,7 @@ def test_the_header_says_what_the_builder_was_told() -> None:
     assert header.attributes == 0x14
 
 
-def test_a_producer_may_be_given_late_and_the_batch_built_again() -> None:
+def test_the_producer_may_be_set_later_and_the_batch_built_again() -> None:
     builder = BatchBuilder(Codec.LZ4)
     builder.append(1, b"k", b"v")
     first = builder.build()
@@ -104,7 +104,7 @@ def test_the_size_estimate_is_exact_without_compression() -> None:
     assert builder.size_estimate == len(builder.build())
 
 
-def test_offsets_may_be_left_out() -> None:
+def test_offsets_may_have_gaps() -> None:
     builder = BatchBuilder()
     builder.append(1, None, b"a")
     builder.append(1, None, b"b", offset_delta=70)
@@ -117,7 +117,7 @@ def test_offsets_may_be_left_out() -> None:
         builder.append(1, None, b"e", offset_delta=90_000)
 
 
-def test_a_builder_refuses_what_the_format_cannot_carry_and_is_as_before() -> None:
+def test_a_builder_refuses_values_outside_the_format_and_is_unchanged() -> None:
     builder = BatchBuilder()
     with pytest.raises(LocalProtocolError):
         builder.append(1 << 63, None, b"v")

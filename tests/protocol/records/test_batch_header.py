@@ -28,7 +28,7 @@ def test_without_idempotence_there_are_no_sequences() -> None:
     assert header.last_sequence == -1
 
 
-def test_control_and_append_time_are_bits() -> None:
+def test_control_and_append_time_are_bits_of_the_attributes() -> None:
     header = batch_of(b"v", is_control=True, timestamp_type=TimestampType.LOG_APPEND_TIME).header
     assert header.is_control
     assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -71,7 +71,7 @@ def test_append_time_is_stamped_in_place(codec: Codec) -> None:
     assert [record.timestamp for record in iter_records(buffer, 3, header)] == [123_456, 123_456]
 
 
-def test_a_checksum_does_not_survive_a_flipped_bit() -> None:
+def test_a_flipped_bit_makes_the_checksum_wrong() -> None:
     data = batch_of(b"abc").data
     header = read_batch_header(data)
     for at in range(21, len(data)):
@@ -86,7 +86,7 @@ def test_a_checksum_does_not_survive_a_flipped_bit() -> None:
     ("position", "layout", "value"),
     [(8, ">i", 48), (8, ">i", -1), (8, ">i", -(1 << 31)), (16, ">b", 1), (16, ">b", 0), (16, ">b", 3), (16, ">b", -2)],
 )
-def test_a_header_that_cannot_be_is_refused(position: int, layout: str, value: int) -> None:
+def test_a_header_with_an_impossible_length_or_magic_is_refused(position: int, layout: str, value: int) -> None:
     data = batch_of(b"v").data
     struct.pack_into(layout, data, position, value)
     with pytest.raises(RemoteProtocolError):
@@ -95,7 +95,7 @@ def test_a_header_that_cannot_be_is_refused(position: int, layout: str, value: i
         list(batch_headers(data))
 
 
-def test_a_header_of_fewer_bytes_than_it_takes_is_refused() -> None:
+def test_an_incomplete_header_is_refused() -> None:
     data = batch_of(b"v").data
     for end in range(BATCH_HEADER_SIZE):
         with pytest.raises(RemoteProtocolError):
@@ -104,7 +104,7 @@ def test_a_header_of_fewer_bytes_than_it_takes_is_refused() -> None:
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_a_codec_that_nobody_knows_is_refused(codec: int) -> None:
+def test_an_unknown_codec_is_refused(codec: int) -> None:
     data = batch_of(b"v").data
     struct.pack_into(">h", data, 21, codec)
     write_crc(data, 0, len(data))

@@ -1,4 +1,4 @@
-"""Batches built here, read by the parsers of two other clients; message sets built by one, read here."""
+"""Batches built here and read by the parsers of two other clients; message sets of one of them read here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def built(codec: Codec, **options: Any) -> bytes:
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("parser", [AiokafkaRecords, KafkaPythonRecords], ids=["aiokafka", "kafka-python"])
-def test_batches_are_read_by(parser: Any, codec: Codec) -> None:
+def test_other_clients_read_batches(parser: Any, codec: Codec) -> None:
     records = parser(built(codec, is_transactional=True) + built(Codec.NONE))
     batch = records.next_batch()
     assert batch.validate_crc()
@@ -48,7 +48,7 @@ def test_batches_are_read_by(parser: Any, codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("parser", [AiokafkaRecords, KafkaPythonRecords], ids=["aiokafka", "kafka-python"])
-def test_append_time_is_understood_by(parser: Any) -> None:
+def test_other_clients_read_the_append_time(parser: Any) -> None:
     batch = parser(built(Codec.NONE, timestamp_type=TimestampType.LOG_APPEND_TIME)).next_batch()
     assert {(r.timestamp_type, r.timestamp) for r in batch} == {(1, 1_700_009_000_000)}
 
@@ -59,7 +59,7 @@ def test_append_time_is_understood_by(parser: Any) -> None:
     "headers", [[], [("trace", b"%016d"), ("none", None), ("ключ", b"")]], ids=["plain", "headers"]
 )
 def test_records_of_various_lengths_of_aiokafka(codec: Codec, key_length: int | None, headers: list[Header]) -> None:
-    """More of them than a column of one-byte offsets has, and times that come to take two bytes."""
+    """Offsets and timestamps whose deltas take two bytes from some record on."""
     builder = AiokafkaBuilder(2, codec, 0, -1, -1, -1, 1 << 20)
     expected = []
     for offset in range(700):

@@ -50,12 +50,12 @@ def test_types_by_number(type_id: int) -> None:
 
 
 @pytest.mark.parametrize("key", ["00000007", "0000ffff", "00007fff"])
-def test_types_to_come_are_unknown(key: str) -> None:
+def test_types_without_a_name_are_unknown(key: str) -> None:
     assert control_record_type(bytes.fromhex(key)) is ControlRecordType.UNKNOWN
 
 
 @pytest.mark.parametrize("key", [None, "", "000000", "ffff0001"])
-def test_a_key_that_is_none_is_refused(key: str | None) -> None:
+def test_a_malformed_key_is_refused(key: str | None) -> None:
     with pytest.raises(RemoteProtocolError):
         parse_end_txn_marker(record(key, "000000000007"))
 
@@ -64,6 +64,6 @@ def test_a_key_that_is_none_is_refused(key: str | None) -> None:
     ("key", "value"),
     [("00000002", "000000000007"), ("00000001", None), ("00000001", "0000000000"), ("00000001", "ffff00000007")],
 )
-def test_what_does_not_end_a_transaction_is_refused(key: str, value: str | None) -> None:
+def test_other_control_records_are_no_markers(key: str, value: str | None) -> None:
     with pytest.raises(RemoteProtocolError):
         parse_end_txn_marker(record(key, value))

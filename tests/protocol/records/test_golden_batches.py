@@ -1,4 +1,4 @@
-"""Batches that Apache Kafka and its clients wrote: read exactly, and written again to the same bytes."""
+"""Batches that Apache Kafka and its clients wrote: decoded exactly, and encoded to the same bytes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_batches_of_librdkafka_are_built_again_to_the_same_bytes(name: str) -> N
 
 
 @pytest.mark.parametrize("name", [name for name in golden.log_names() if name != "compacted"])
-def test_batches_that_were_never_compacted_pass_the_walk(name: str) -> None:
+def test_batches_that_were_never_compacted_are_valid(name: str) -> None:
     data = golden.log_bytes(name)
     for position, header in batch_headers(data):
         assert validate_records(data, position, header).max_timestamp == header.max_timestamp
@@ -74,7 +74,9 @@ def test_stamping_an_append_time_gives_the_bytes_that_the_broker_wrote() -> None
     data = golden.log_bytes("logappend")
     header = read_batch_header(data)
     as_sent = bytearray(data[: header.size])
-    as_sent[21:23] = bytes(2)  # as the producer sent it, but for the maximum and the checksum, which the stamp replaces
+    as_sent[21:23] = bytes(
+        2
+    )  # as the producer sent it, except the maximum timestamp and the checksum, which the stamp replaces
     as_sent[17:21], as_sent[35:43] = bytes(4), bytes(8)
     stamp_log_append_time(as_sent, 0, read_batch_header(as_sent), header.max_timestamp)
     assert as_sent == data[: header.size]

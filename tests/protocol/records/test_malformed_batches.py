@@ -1,4 +1,4 @@
-"""Whatever the bytes are: records come out, or RemoteProtocolError. The walk and the iterator agree on which."""
+"""For any bytes, validation and the iterator both accept the records or both raise RemoteProtocolError."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BASE_TIMESTAMPS = [0, -1, golden.BASE_TIMESTAMP, (1 << 63) - 1, -(1 << 63)]
 
 
 def batch(section: bytes, records_count: int, base_timestamp: int = 0) -> tuple[bytes, BatchHeader]:
-    """A batch around an encoded records section, whatever that is."""
+    """Return a batch with these bytes as its records."""
     header = BatchHeader(0, 49 + len(section), 0, 2, 0, 0, 0, base_timestamp, 0, -1, -1, -1, records_count)
     return struct.pack(">qiibIhiqqqhii", *header.fields) + section, header
 
@@ -46,7 +46,7 @@ def validated(data: bytes, header: BatchHeader) -> RecordTimestamps | None:
         return None
 
 
-def check_that_the_walk_and_the_iterator_agree(data: bytes, header: BatchHeader) -> None:
+def check_that_validation_and_the_iterator_agree(data: bytes, header: BatchHeader) -> None:
     records = iterated(data, header)
     found = validated(data, header)
     if records is None or [r.offset - header.base_offset for r in records] != list(range(len(records))):
@@ -72,7 +72,7 @@ def test_every_strict_prefix_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("end", range(BATCH_HEADER_SIZE, 712, 3))
-def test_a_section_cut_anywhere_with_a_length_to_match_is_refused(end: int) -> None:
+def test_truncated_records_with_a_matching_batch_length_are_refused(end: int) -> None:
     data = golden.kafka_bytes("v2-none")
     header = read_batch_header(data).replace(batch_length=end - 12)
     assert iterated(data[:end], header) is None
@@ -99,16 +99,16 @@ def test_flipped_bits_are_read_or_refused_alike(name: str, base_timestamp: int, 
     data = bytearray(golden.kafka_bytes(name))
     for at, mask in flips:
         data[BATCH_HEADER_SIZE + at % (len(data) - BATCH_HEADER_SIZE)] ^= mask
-    check_that_the_walk_and_the_iterator_agree(data, read_batch_header(data).replace(base_timestamp=base_timestamp))
+    check_that_validation_and_the_iterator_agree(data, read_batch_header(data).replace(base_timestamp=base_timestamp))
 
 
 @given(st.binary(max_size=80), st.integers(-1, 4), st.sampled_from(BASE_TIMESTAMPS))
 @example(b"\x0c\x00\x00\x00\x01\x01\x00", 1, 0)
-def test_noise_is_read_or_refused_alike(section: bytes, count: int, base_timestamp: int) -> None:
-    check_that_the_walk_and_the_iterator_agree(*batch(section, count, base_timestamp))
+def test_random_bytes_are_read_or_refused_alike(section: bytes, count: int, base_timestamp: int) -> None:
+    check_that_validation_and_the_iterator_agree(*batch(section, count, base_timestamp))
 
 
-# Bodies of one record that are nearly right: lengths of all signs and sizes where a length belongs.
+# Records with small errors: lengths of all signs and sizes at the places of lengths.
 LENGTH = st.sampled_from([b"\x00", b"\x01", b"\x02", b"\x03", b"\x7e", b"\x80\x01", b"\x81\x01", b"\x80\x80\x01"])
 LONG = st.sampled_from(
     [b"\xfe\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\x1f", b"\x80" * 5, b"\x80"]
@@ -121,11 +121,11 @@ def test_records_of_odd_lengths_are_read_or_refused_alike(records: list[list[byt
     for pieces in records:
         body = b"\x00" + b"".join(pieces)
         section += bytes([2 * len(body)]) + body if len(body) < 64 else b"\x00"
-    check_that_the_walk_and_the_iterator_agree(*batch(section, len(records)))
+    check_that_validation_and_the_iterator_agree(*batch(section, len(records)))
 
 
 @given(st.binary(max_size=200))
-def test_noise_as_batches(data: bytes) -> None:
+def test_random_bytes_as_batches(data: bytes) -> None:
     try:
         for position, header in batch_headers(data):
             list(iter_records(data, position, header))
@@ -166,7 +166,7 @@ def test_a_negative_length_other_than_minus_one_is_null_as_for_kafka() -> None:
     ],
 )
 @pytest.mark.parametrize("after", ["", "00" * 40])
-def test_record_headers_that_make_no_sense_are_refused(headers: str, after: str) -> None:
+def test_malformed_record_headers_are_refused(headers: str, after: str) -> None:
     body = b"\x00\x00\x00\x01\x01" + bytes.fromhex(headers)
     data, header = batch(bytes([2 * len(body)]) + body + bytes.fromhex(after), 1 + len(after) // 2)
     assert iterated(data, header) is None
@@ -192,7 +192,7 @@ def test_a_batch_that_compaction_emptied_holds_no_records() -> None:
     assert validated(data, header) == RecordTimestamps(-1, 0, -1)
 
 
-def test_keyless_records_are_told_by_index() -> None:
+def test_keyless_records_are_reported_by_index() -> None:
     data = golden.kafka_bytes("v2-zstd")
     header = read_batch_header(data)
     with pytest.raises(KeylessRecordsError) as caught:

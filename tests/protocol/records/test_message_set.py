@@ -62,7 +62,7 @@ def test_sets_of_the_java_classes_become_batches(name: str) -> None:
     assert list(iter_records(data, 0, header)) == expected
 
 
-def test_conversion_compresses_as_it_is_told() -> None:
+def test_conversion_uses_the_given_codec() -> None:
     header = read_batch_header(convert_to_v2(golden.kafka_bytes("v1-gzip"), Codec.ZSTD))
     assert header.codec is Codec.ZSTD
 
@@ -75,7 +75,7 @@ def test_the_magic_is_found_without_knowing_the_format(name: str) -> None:
         magic_of(data[:19], 3)
 
 
-def test_headers_show_wrappers_as_they_stand() -> None:
+def test_headers_of_wrappers_are_returned_without_their_messages() -> None:
     data = golden.kafka_bytes("v1-lz4-append-time")
     [(position, header)] = message_headers(data)
     assert position == 0
@@ -99,7 +99,7 @@ def test_a_message_cut_off_at_the_end_ends_the_iteration() -> None:
     assert len(list(iter_messages(data))) == 2
 
 
-def test_nothing_cannot_be_converted() -> None:
+def test_an_empty_set_cannot_be_converted() -> None:
     assert list(iter_messages(b"")) == []
     with pytest.raises(RemoteProtocolError):
         convert_to_v2(b"")
@@ -120,7 +120,7 @@ def test_absolute_offsets_of_magic_0() -> None:
     assert [record.offset for record in iter_messages(wrapper(53, *inner, magic=0))] == [50, 53]
 
 
-def test_timestamps_inside_count_unless_the_wrapper_says_append_time() -> None:
+def test_inner_timestamps_are_valid_unless_the_wrapper_has_append_time() -> None:
     inner = [message(0, None, b"a", timestamp=1), message(1, None, b"b", timestamp=2)]
     assert [record.timestamp for record in iter_messages(wrapper(1, *inner))] == [1, 2]
     assert [record.timestamp for record in iter_messages(wrapper(1, *inner, append_time=True))] == [9, 9]
@@ -159,7 +159,7 @@ def test_a_set_may_mix_wrappers_and_plain_messages() -> None:
         wrapper((1 << 63) - 1, message(2, None, b"v"), message(0, None, b"v"), message(1, None, b"v")),
     ],
 )
-def test_what_makes_no_sense_is_refused(data: bytes) -> None:
+def test_malformed_sets_are_refused(data: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
         list(iter_messages(data))
     with pytest.raises(RemoteProtocolError):
@@ -167,21 +167,21 @@ def test_what_makes_no_sense_is_refused(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("size", [-(1 << 31), -12, -1, 0, 13, 21])
-def test_a_size_that_cannot_be_is_refused(size: int) -> None:
+def test_an_impossible_size_is_refused(size: int) -> None:
     data = bytearray(message(0, b"k", b"v"))
     struct.pack_into(">i", data, 8, size)
     with pytest.raises(RemoteProtocolError):
         list(iter_messages(data))
 
 
-def test_a_header_needs_all_its_bytes() -> None:
+def test_an_incomplete_header_is_refused() -> None:
     data = message(0, b"k", b"v")
     for end in range(26):
         with pytest.raises(RemoteProtocolError):
             read_message_header(data[:end])
 
 
-def test_lengths_inside_are_not_believed() -> None:
+def test_inner_lengths_are_checked() -> None:
     for position, length in ((26, 1 << 30), (26, 3), (31, 1 << 30), (31, 0), (31, 2)):
         data = bytearray(message(0, b"k", b"v"))
         struct.pack_into(">i", data, position, length)
@@ -196,7 +196,7 @@ def test_timestamps_too_far_apart_for_one_batch_are_refused() -> None:
         convert_to_v2(data)
 
 
-def test_messages_that_expand_beyond_the_bound_are_refused() -> None:
+def test_messages_that_expand_beyond_the_limit_are_refused() -> None:
     data = wrapper(0, message(0, None, bytes(10_000)))
     assert len(list(iter_messages(data, 10_034))) == 1
     with pytest.raises(RemoteProtocolError):
@@ -217,7 +217,7 @@ def test_a_flipped_bit_is_refused_or_harmless(name: str, at: int, mask: int, fix
 
 
 @given(st.binary(max_size=120))
-def test_noise_is_refused_or_empty(data: bytes) -> None:
+def test_random_bytes_are_refused_or_empty(data: bytes) -> None:
     try:
         assert list(iter_messages(data)) == []
     except RemoteProtocolError:

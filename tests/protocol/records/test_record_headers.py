@@ -15,8 +15,8 @@ from tests.protocol.records.built import Batch
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 127, 128, 9000])
-def test_headers_come_back_again_and_again(length: int) -> None:
-    """Short keys are remembered; what is not text is refused each time."""
+def test_equal_headers_are_encoded_and_decoded_repeatedly(length: int) -> None:
+    """Short keys are cached; keys that are not text are refused every time."""
     headers: list[Header] = [("ж" * (length // 2) + "x" * (length % 2), b"v" * length), ("\udcff" * (length % 2), None)]
     builder = BatchBuilder()
     for _ in range(3):
@@ -27,7 +27,7 @@ def test_headers_come_back_again_and_again(length: int) -> None:
     assert [record.headers for record in iter_records(data, 0, read_batch_header(data))] == [headers] * 3
 
 
-def test_a_header_key_that_is_not_text_survives_being_read_and_written() -> None:
+def test_a_header_key_that_is_not_utf_8_is_read_and_written_unchanged() -> None:
     builder = BatchBuilder()
     builder.append(0, None, None, [("\udcffé", b"v")])
     batch = Batch(builder.build())

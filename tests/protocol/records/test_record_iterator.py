@@ -41,7 +41,7 @@ def test_offsets_beyond_64_bits_are_refused(delta: int) -> None:
         Batch(builder.build((1 << 63) - delta)).records()
 
 
-def test_records_that_expand_beyond_the_bound_are_refused() -> None:
+def test_records_that_expand_beyond_the_limit_are_refused() -> None:
     batch = batch_of(bytes(100_000), codec=Codec.GZIP)
     assert len(list(iter_records(batch.data, 0, batch.header, max_decompressed=100_020))) == 1
     with pytest.raises(RemoteProtocolError):

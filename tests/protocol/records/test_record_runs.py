@@ -41,7 +41,7 @@ def batches(draw: st.DrawFn) -> bytearray:
 
 
 def read(data: bytes | bytearray) -> tuple[list[Record], str]:
-    """The records, and the error behind them."""
+    """Return the records, and the error after them."""
     records: list[Record] = []
     try:
         for record in iter_records(data, 0, read_batch_header(data)):
@@ -81,7 +81,7 @@ def test_a_batch_cut_short_ends_at_the_same_record(data: bytearray, at: int) -> 
 
 @given(st.binary(max_size=300), st.integers(0, 20))
 @example(b"\x02\x00" * 40, 0)
-def test_noise_is_no_error(data: bytes, at: int) -> None:
+def test_random_bytes_raise_no_error(data: bytes, at: int) -> None:
     run = find_run(data, at, 512, BASE, {})
     assert run is None or run.end <= len(data)
 
@@ -114,5 +114,5 @@ def test_a_run_ends_where_offsets_take_another_byte() -> None:
 
 
 @pytest.mark.parametrize(("count", "fields"), [(SHORTEST_RUN - 1, {}), (100, {"headers": [("a", b"1")]})])
-def test_what_is_short_or_not_plain_is_no_run(count: int, fields: dict[str, Any]) -> None:
+def test_few_records_or_records_with_headers_are_no_run(count: int, fields: dict[str, Any]) -> None:
     assert find_run(section(count, **fields), 0, 512, BASE, {}) is None

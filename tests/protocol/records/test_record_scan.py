@@ -38,7 +38,7 @@ def built(records: list[tuple[Any, ...]], **fields: Any) -> bytes:
 
 
 @given(RECORDS, st.sampled_from(list(Codec)), st.none() | st.integers(0, 1 << 41))
-def test_what_is_kept_stays_as_it_was(records: list[tuple[Any, ...]], codec: Codec, horizon: int | None) -> None:
+def test_kept_records_do_not_change(records: list[tuple[Any, ...]], codec: Codec, horizon: int | None) -> None:
     data = built(records, codec=codec, producer_id=3, producer_epoch=1, base_sequence=9, is_transactional=True)
     header = read_batch_header(data)
     section = records_section(data, 0, header)
@@ -87,7 +87,7 @@ def test_records_that_are_cut_off_are_refused(cut: int) -> None:
         list(scan_records(section[:cut], 1))
 
 
-def test_bytes_behind_the_last_record_are_refused() -> None:
+def test_bytes_after_the_last_record_are_refused() -> None:
     data = built([(5, b"key", b"value", [], 1, True)])
     with pytest.raises(RemoteProtocolError):
         list(scan_records(records_section(data, 0, read_batch_header(data)) + b"x", 1))
