@@ -1,14 +1,14 @@
-"""What a producer feels of compaction: its latency while nothing else happens, and while a large log is compacted.
+"""The latency of a producer on an idle broker, and while the broker compacts a large log.
 
-A broker is given a log of a topic whose policy is still `delete`. A producer sends single records of 100 bytes to
-another topic, so many a second, and waits for each acknowledgement (acks=all); a request's time starts when it was due,
-so that a stall is charged to all who had to wait. After a while in which that is all, the topic's policy becomes
-`compact`, and the producer goes on until the log is compacted.
+The broker has a log of a topic with the policy `delete`. A producer sends single records of 100 bytes to another topic
+at a fixed rate, and waits for each acknowledgement (acks=all). The time of a request starts when it was due, so that a
+stall counts for every request that it delayed. After an idle phase the topic's policy becomes `compact`, and the
+producer continues until the log is compacted.
 
     python -m benchmarks.beside_compaction [--mib 1024] [--value 100 1000] [--rate 500] [--rounds 2] [--server apache]
 
-prints a Markdown table, and the medians of the ratios. Making the logs takes longer than the rest; with
-`--source DIRECTORY` they are made there once and found there again.
+prints a Markdown table, and the medians of the ratios. Writing the logs takes longer than the rest; with `--source
+DIRECTORY` they are written there once and reused.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 class Beside(NamedTuple):
-    """One round: milliseconds of each request, ascending, and what the compaction took."""
+    """One round: the milliseconds of each request, ascending, and the cost of the compaction."""
 
     alone: list[float]
     compaction: list[float]
@@ -85,7 +85,7 @@ class Beside(NamedTuple):
 
     @property
     def ratios(self) -> str:
-        """The cells behind the latencies."""
+        """Return the cells after the latencies."""
         return f"x{self.ratio(50):.2f} | x{self.ratio(99):.2f} | {self.seconds:.1f} s | {self.cpu_seconds:.1f} s"
 
 
@@ -108,7 +108,7 @@ def measure(kind: str, directory: Path, source: Path, rate: int, idle_seconds: f
 
 
 def serving(kind: str, directory: Path, source: Path) -> Server:
-    """A server that runs, with the log of `source` as a topic's."""
+    """Run a server with a topic whose log is that in `source`."""
     server = SERVERS[kind](directory, PROPERTIES)
     server.start()
     create_topic(server)
@@ -118,12 +118,12 @@ def serving(kind: str, directory: Path, source: Path) -> Server:
     for path in (source / f"{TOPIC}-0").iterdir():
         if path.name != "partition.metadata":
             shutil.copy(path, server.log_dir / f"{TOPIC}-0")
-    os.sync()  # writing that back is no part of what is measured
+    os.sync()  # the write-back is not measured
     return server.start()
 
 
 def produce(port: int, frame: bytes, rate: int, is_over: Callable[[], bool]) -> list[float]:
-    """Send a frame `rate` times a second until it is over; the milliseconds that each took, ascending."""
+    """Send a frame `rate` times a second until the end; return the milliseconds of each, ascending."""
     times: list[float] = []
     with socket.create_connection(("127.0.0.1", port)) as connection, connection.makefile("rb") as answers:
         due = time.perf_counter()

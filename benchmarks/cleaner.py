@@ -1,9 +1,8 @@
-"""How fast compaction is, beside Apache Kafka's on the same log: MiB of log for each second of one core's time.
+"""The speed of compaction and of Apache Kafka's on the same log: MiB of log in each second of a core's time.
 
-A log of records with random keys is made once, and compacted by both: by our process, and by the cleaner thread of a
-real Apache Kafka that is given the directory (needs Java, as `tests/interop` does). Both read every byte twice. The
-time is that of the processor, so that other work on the machine counts for neither; Java's compilers work beside the
-thread and are not counted.
+A log of records with random keys is written once, and compacted by both: by our process, and by the cleaner thread of
+Apache Kafka on a copy of the directory (needs Java, as `tests/interop` does). Both read every byte twice. The time is
+processor time, so that other work on the machine does not count; the threads of Java's compilers do not count either.
 
     python -m benchmarks.cleaner [--mib 200] [--value 100] [--keys 200000] [--codec NONE] [--no-kafka]
 """
@@ -33,7 +32,7 @@ from tests.peers.server import Server
 TOPIC = "compacted"
 SEGMENT_BYTES = 100 << 20
 BATCH_BYTES = 16 << 10
-TICKS = 100  # of the processor's clock a second, in /proc
+TICKS = 100  # clock ticks a second in /proc
 CONFIG = LogConfig(
     cleanup_policy=frozenset({"compact"}), segment_bytes=SEGMENT_BYTES, min_cleanable_dirty_ratio=0.01,
     file_delete_delay_ms=0,
@@ -68,9 +67,9 @@ def opened(path: Path) -> LogDir:
 
 
 def make(path: Path, mib: int, value_bytes: int, keys: int, codec: Codec) -> int:
-    """Fill a log, and return how many records there are."""
+    """Fill a log, and return the number of its records."""
     chance = random.Random(1)
-    # Half of it random: what codecs make of records is about that.
+    # Half of it is random, about as compressible as real records.
     values = b"".join(chance.randbytes(8) + bytes(8) for _ in range(1 << 16))
     log_dir = opened(path)
     log = log_dir.create_log(TOPIC, 0, bytes(16), CONFIG)

@@ -1,6 +1,6 @@
-"""What messages cost: `python -m benchmarks.codec` prints µs a message, decoded and encoded, the best of 40 rounds.
+"""The cost of messages: `python -m benchmarks.codec` prints µs a message, decoded and encoded, the best of 40 rounds.
 
-The messages that a busy broker sees most, with one partition and with a hundred, and Metadata of a hundred topics.
+The most frequent messages of a broker, with one partition and with a hundred, and Metadata of a hundred topics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Brokers for tests, beside each other: `python -m benchmarks.comparison` prints the table of docs/comparison.md.
+"""A comparison of brokers for tests: `python -m benchmarks.comparison` prints the table of docs/comparison.md.
 
 | broker | what is started |
 |---|---|
@@ -9,10 +9,10 @@ second |
 | kfake, a process | the program in `benchmarks/kfake`; needs Go and its module proxy once |
 
 They take turns, each on a new directory and a free port. *Start* is from the start of the process (embedded: of the
-import) to the first answer to Metadata that names a broker. *Round trip* is what a test does next, with librdkafka: a
-new producer, a topic that is created by it, an acknowledged record, a new consumer of a new group that reads it.
-*Processor* is the broker's processor time for both, which depends least on what else runs. *Memory* is resident after
-that; embedded, what the broker added to the interpreter. *Stop* is from SIGTERM to the end.
+import) to the first response to Metadata that names a broker. *Round trip* is the next step of a test, with librdkafka:
+a new producer, a topic that it creates, an acknowledged record, a new consumer of a new group that reads it.
+*Processor* is the broker's processor time for both; other work on the machine affects it least. *Memory* is resident
+memory after that; embedded, the memory that the broker added to the interpreter. *Stop* is from SIGTERM to the end.
 """
 
 from __future__ import annotations
@@ -53,20 +53,20 @@ Sample = dict[str, float]
 
 
 def _answers(port: int) -> None:
-    """Wait for an answer to Metadata that names a broker."""
+    """Wait for a response to Metadata that names a broker."""
     give_up = time.monotonic() + _SECONDS
     while time.monotonic() < give_up:
         try:
             if load.ask(port, _METADATA)[1].brokers:
                 return
-        except (OSError, struct.error):  # not listening yet, or it has closed without an answer
+        except (OSError, struct.error):  # not listening yet, or it closed the connection without a response
             pass
         time.sleep(0.002)
     raise RuntimeError(f"nothing answered on port {port} within {_SECONDS} s")
 
 
 def _round_trip(port: int) -> float:
-    """Seconds that a test takes to produce its first record and to read it, as a member of a group."""
+    """Return the seconds that a test takes to produce its first record and to read it as a member of a group."""
     began = time.perf_counter()
     bootstrap = {"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0}
     producer = Producer(bootstrap)
@@ -87,7 +87,7 @@ def _used(pid: int) -> Sample:
 
 
 def measure_server(prepare: Callable[[Path], Server]) -> Sample:
-    """A broker with a configuration; Apache Kafka formats its directory first."""
+    """Measure a broker with a configuration; Apache Kafka formats its directory first."""
     with TemporaryDirectory(prefix="comparison-") as directory:
         began = time.perf_counter()
         server = prepare(Path(directory) / "broker")
@@ -132,7 +132,7 @@ def _of_kfake(program: Path) -> Sample:
 
 
 def measure_embedded(which: str) -> Sample:
-    """In an interpreter of its own, which starts brokers when told to: the first, or one more after it."""
+    """Measure in a separate interpreter, which starts brokers on request: the first, or a second one."""
     with _program([sys.executable, "-m", "benchmarks.embedded"], stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -177,7 +177,7 @@ def measure(rounds: int) -> None:
     load_average = os.getloadavg()[0]
     with TemporaryDirectory(prefix="kfake-") as directory:
         brokers = _brokers(Path(directory))
-        for counted in (False, *(True,) * rounds):  # the first round warms the page cache
+        for counted in (False, *(True,) * rounds):  # the first round only warms the page cache
             for name, start in brokers.items():
                 sample = start()
                 told = ", ".join(f"{figure} {value:.3g}" for figure, value in sample.items())

@@ -1,8 +1,8 @@
-"""What it costs that an acknowledgement means fsync: `python -m benchmarks.durability [DIRECTORY]`.
+"""The cost of an fsync before each acknowledgement: `python -m benchmarks.durability [DIRECTORY]`.
 
-Clients that each wait for the acknowledgement of one record of 1 KiB before they send the next, to one partition or to
-sixteen, by flush.messages. The directory decides: an fsync of a memory file system costs nothing. Each cell of the
-Markdown table is 5 s; the two of a row are measured one after the other.
+Each client waits for the acknowledgement of a record of 1 KiB before it sends the next, to one partition or to sixteen,
+with different values of flush.messages. The directory matters: in a memory file system an fsync costs nothing. Each
+cell of the Markdown table takes 5 s; the two of a row are measured in succession.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SETTINGS: dict[str, dict[str, str]] = {"default": {}, "flush.messages=1": {"flus
 
 
 def fsync_ms(directory: Path) -> float:
-    """What one write and fsync takes there, alone."""
+    """Return the milliseconds of one write and fsync there, without other load."""
     with tempfile.TemporaryFile(dir=directory) as file:
         started = perf_counter()
         for _ in range(50):
@@ -43,7 +43,7 @@ async def send(producer: Producer, topic: str, partition: int, until: float, tim
 
 
 class Acks(NamedTuple):
-    """How many a second, and milliseconds that half of them, and all but a hundredth, took at most."""
+    """Acknowledgements a second, and the median and the 99th percentile of their milliseconds."""
 
     rate: float
     p50: float
@@ -54,7 +54,7 @@ class Acks(NamedTuple):
 
 
 async def measure(broker: Broker, topic: str, clients: int, partitions: int) -> Acks:
-    # A producer each: records of one share batches.
+    # One producer for each, because the records of one producer share batches.
     producers = [Producer(broker.bootstrap, linger_ms=0) for _ in range(clients)]
     for producer in producers:
         await producer.start()

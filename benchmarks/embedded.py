@@ -1,8 +1,8 @@
-"""The interpreter in which `comparison` starts embedded brokers: a line of input is a step, a line of JSON its answer.
+"""The interpreter in which `comparison` starts embedded brokers: a line of input for each step, a line of JSON back.
 
-| step | answer |
+| step | result |
 |---|---|
-| 1 | `memory`: MB resident, before anything of the broker was imported |
+| 1 | `memory`: resident MB before the import of the broker |
 | 2, 4, … | `start`: seconds from the import on; `port` |
 | 3, 5, … | `stop`: seconds |
 """

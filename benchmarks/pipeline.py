@@ -1,4 +1,4 @@
-"""The pipeline beside Spark's own connector for Kafka, tuned, in one session, in turns, on one broker and its data.
+"""The pipeline compared with Spark's tuned connector for Kafka: in one session, in turns, on one broker.
 
     python -m benchmarks.pipeline [--works noop aggregate parquet write stream] [--codecs none lz4 zstd]
                                   [--values 100 1024] [--records 1000000] [--rounds 3] [--output benchmarks/pipeline.md]
@@ -7,14 +7,13 @@
 |---|---|
 | official | `format("kafka")`, with `max.poll.records` and fetches raised, and `fetch.max.wait.ms` lowered |
 | broker | `format("broker")` |
-| klog | `format("klog")` on the broker's directory: no broker takes part |
+| klog | `format("klog")` on the broker's directory, without the broker |
 
-All contenders take turns. The first two topics have rounds more, which warm up and do not count: Java compiles what
-runs often, for a dozen queries. The very first topic has 1,000 records: what its queries take is the part of the time
-that does not depend on the number of records.
-Prints a table of medians in seconds, of how many times as fast as the connector that is, and of the processor time that
-all processes took together, the broker's included; then the peak of the memory that a Python worker occupied. With
-`--output` it goes into that file too, which is written after each line.
+All contenders take turns. The first two topics have additional rounds, which do not count: for a dozen queries Java
+still compiles. The first topic has 1,000 records: the time of its queries is the part that does not depend on the
+number of records. Prints a table of the medians in seconds, of the ratios to the connector, and of the processor time
+of all processes together, with the broker's; then the peak memory of a Python worker. With `--output` the same goes
+into that file, which is written after each line.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ from tests.peers import connector, odradek
 from tests.peers.server import Server
 
 PARTITIONS = 4
-# Without the last, a consumer that was at the end of its partition waits there for half a second of the next query.
+# Without the last one, a consumer at the end of its partition delays the next query by half a second.
 TUNED = {
     "kafka.max.poll.records": "10000",
     "kafka.max.partition.fetch.bytes": str(4 << 20),
@@ -65,7 +64,7 @@ WORKS = (*READS, "write", "stream")
 
 
 class Bench:
-    """One session and one broker; `directory` is for what they write, `records` how many the topic has now."""
+    """One session and one broker; they write into `directory`, `records` is the present number in the topic."""
 
     def __init__(self, spark: SparkSession, server: Server, directory: Path) -> None:
         self.spark = spark
@@ -81,7 +80,7 @@ class Bench:
         return topic
 
     def fill(self, records: int, codec: str, value: int) -> str:
-        """A topic of records with keys of 8 bytes and half random values, complete also for who reads its files."""
+        """Fill a topic with records of 8-byte keys and half random values, and wait until its files are complete."""
         self.records = records
         topic = self.new_topic()
         producer = Producer(
@@ -95,7 +94,7 @@ class Bench:
                 producer.poll(0)
         assert producer.flush(60) == 0
         while self._complete(topic) < self.records:
-            time.sleep(0.5)  # the broker notes its high watermarks every five seconds
+            time.sleep(0.5)  # the broker writes its high watermarks every five seconds
         return topic
 
     def _complete(self, topic: str) -> int:
@@ -127,7 +126,7 @@ class Bench:
     def stream(self, contender: str, topic: str) -> None:
         reader = self.spark.readStream.format("kafka" if contender == "official" else "broker")
         reader = reader.option("kafka.bootstrap.servers", self.server.bootstrap).option("subscribe", topic)
-        of_each = -(-self.records // (STREAM_BATCHES * PARTITIONS)) * PARTITIONS  # a record left is a batch more
+        of_each = -(-self.records // (STREAM_BATCHES * PARTITIONS)) * PARTITIONS  # a remaining record is one more batch
         reader = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", of_each)
         rows = reader.options(**(TUNED if contender == "official" else {})).load()
         writing = rows.writeStream.format("parquet").option("checkpointLocation", self._fresh())
@@ -140,14 +139,14 @@ class Bench:
 
 
 class Cost(NamedTuple):
-    """What a work took, in seconds: on the clock, and of processors in this process and all that it has started."""
+    """The seconds of a query: on the clock, and of processor time in this process and all its children."""
 
     seconds: float
     processor: float
 
 
 def in_turns(rounds: int, works: dict[str, Callable[[], None]], warm_up: int) -> dict[str, Cost]:
-    """The median cost of each, after so many rounds that do not count."""
+    """Return the median cost of each, after some rounds that do not count."""
     costs: dict[str, list[Cost]] = {name: [] for name in works}
     for round_ in range(-warm_up, rounds):
         for name, work in works.items():
@@ -160,7 +159,7 @@ def in_turns(rounds: int, works: dict[str, Callable[[], None]], warm_up: int) ->
 
 
 def cases(bench: Bench, chosen: argparse.Namespace) -> Iterator[tuple[str, dict[str, Cost]]]:
-    """What was measured, and the cost of each contender."""
+    """Yield each query with the cost of each contender."""
     topics = [(chosen.records, value, codec) for value, codec in itertools.product(chosen.values, chosen.codecs)]
     for number, (records, value, codec) in enumerate([(FEW, *topics[0][1:]), *topics]):
         topic = bench.fill(records, codec, value)
@@ -173,17 +172,17 @@ def cases(bench: Bench, chosen: argparse.Namespace) -> Iterator[tuple[str, dict[
 
 
 def works_of(bench: Bench, work: str, topic: str, source: DataFrame, codec: str) -> dict[str, Callable[[], None]]:
-    """What each contender does."""
+    """Return the query of each contender."""
     if work in READS:
         return {name: partial(bench.read, work, name, topic) for name in READERS}
     if work == "stream":
         return {name: partial(bench.stream, name, topic) for name in WRITERS}
-    source.count()  # now it is in memory
+    source.count()  # load it into memory
     return {name: partial(bench.write, name, source, codec) for name in WRITERS}
 
 
 def worker_peak_mb() -> float:
-    """The most memory that any Python worker of Spark occupied."""
+    """Return the peak memory of any Python worker of Spark."""
     peaks = [0.0]
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -191,12 +190,12 @@ def worker_peak_mb() -> float:
                 status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
                 peaks.append(int(status["VmHWM"].split()[0]) / 1024)
         except OSError:
-            continue  # it ended while we looked
+            continue  # it has just ended
     return max(peaks)
 
 
 def line(name: str, costs: dict[str, Cost]) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     official = costs["official"]
     told = [f"{official.seconds:.2f} · {official.processor:.1f}"]
     for contender in READERS[1:]:
@@ -209,7 +208,7 @@ def line(name: str, costs: dict[str, Cost]) -> str:
 
 
 def report(chosen: argparse.Namespace, lines: list[str]) -> str:
-    """The text of the results."""
+    """Return the text of the results."""
     settings = ", ".join(f"`{name.removeprefix('kafka.')}={value}`" for name, value in TUNED.items())
     head = f"""# The pipeline beside Spark's connector for Kafka
 
@@ -240,7 +239,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--output", type=Path)
     chosen = arguments.parse_args()
-    for package in PACKAGES:  # as pip does; a worker would do it each time, where Python was told to write no bytecode
+    for package in PACKAGES:  # as pip does; without bytecode files each worker would compile them
         compileall.compile_dir(Path(__file__).resolve().parents[1] / package, quiet=1)
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)

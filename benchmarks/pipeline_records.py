@@ -1,8 +1,8 @@
-"""How fast batches become Arrow columns, and columns batches: `python -m benchmarks.pipeline_records`.
+"""The speed of decoding batches into Arrow columns, and of encoding: `python -m benchmarks.pipeline_records`.
 
 Millions of records a second of one core's time, the best of seven rounds, all columns with headers, checksums verified.
-Records have keys of 8 bytes and values of `--value` bytes, of which half are random. Batches of 140 records are what a
-producer makes that fills 16 KiB.
+Records have keys of 8 bytes and values of `--value` bytes, of which half are random. A producer that fills 16 KiB makes
+batches of 140 records.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.records.batch_header import assign_offsets
 
 ROUNDS = 7
-MOST_BATCHES = 5000  # of one case: making them is slow where each has one record
+MOST_BATCHES = 5000  # of one case: building batches of one record is slow
 NOW = 1_700_000_000_000
 EVERYTHING = column_names(include_headers=True)
 
 
 def million_a_second(count: int, work: Callable[[], int]) -> float:
-    """Of the best round; the work returns how many records it did."""
+    """Return the rate of the best round; `work` returns its number of records."""
     times = []
     for _ in range(ROUNDS):
         start = process_time()
@@ -39,7 +39,7 @@ def million_a_second(count: int, work: Callable[[], int]) -> float:
 
 
 def payloads(count: int, value: int, *, varied: bool) -> tuple[pa.Array, pa.Array]:
-    """Keys and values; with `varied` no two neighbours are of one length."""
+    """Return keys and values; with `varied` no two neighbours have the same length."""
     chance = random.Random(1)
     sizes = [chance.randrange(value // 2, value * 3 // 2) if varied else value for _ in range(count)]
     values = [chance.randbytes(size // 2) + b"x" * (size - size // 2) for size in sizes]
@@ -47,7 +47,7 @@ def payloads(count: int, value: int, *, varied: bool) -> tuple[pa.Array, pa.Arra
 
 
 def batches(keys: pa.Array, values: pa.Array, records: int, codec: Codec) -> bytes:
-    """The records as a log has them, `records` in each batch."""
+    """Return the records in batches of `records`."""
     out = bytearray()
     for start in range(0, len(keys), records):
         stamps = pa.array(range(NOW + start, NOW + min(start + records, len(keys))))

@@ -1,6 +1,6 @@
-"""What a record costs in plain Python: `python -m benchmarks.records` prints µs a record, the best of 30 rounds.
+"""The cost of a record in plain Python: `python -m benchmarks.records` prints µs a record, the best of 30 rounds.
 
-Batches of 1,000 records: appended to a builder, iterated, and walked as a leader does that validates records.
+Batches of 1,000 records: appended to a builder, iterated, and validated as by a leader.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[bytes | None, bytes, list[Header]]] = {
 
 
 def microseconds(work: Callable[[], object]) -> float:
-    """CPU time of the best round, per record."""
+    """Return the CPU time of the best round, per record."""
     times = []
     for _ in range(30):
         start = process_time()

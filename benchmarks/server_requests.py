@@ -1,7 +1,7 @@
-"""What a request costs in `broker/server`: CPU of the server process and rate, at connections × requests in flight.
+"""The cost of a request in `broker/server`: CPU of the server process and rate, at connections × requests in flight.
 
-The handlers do nothing: `produce` answers a Produce of one batch, `parked` the same through a task, `fetch` answers
-with a slice of a file. So the numbers are those of sockets, framing, codec, dispatch and metrics, without the log.
+The handlers do nothing: `produce` responds to a Produce of one batch, `parked` does so in a task, `fetch` responds with
+a slice of a file. So the numbers are those of sockets, framing, codec, dispatch and metrics, without the log.
 
     python -m benchmarks.server_requests [produce | parked | fetch]
 """
@@ -52,7 +52,7 @@ FILE_BYTES = 1 << 20
 
 
 class Case(NamedTuple):
-    """How many requests of what size are sent over how many connections, so many of each at a time."""
+    """The number and size of requests, the number of connections, and the requests in flight on each."""
 
     connections: int
     in_flight: int
@@ -91,7 +91,7 @@ class FileSlice:
         return os.pread(self._file, self._length, 0)
 
     def release(self) -> None:
-        """The file stays open."""
+        """Do nothing: the file stays open."""
 
 
 def produce(_services: object, _context: object, request: ProduceRequest) -> ProduceResponse:
@@ -153,7 +153,7 @@ def request_of(mode: str, size: int) -> bytes:
 
 
 def ask_once(connected: socket.socket, request: bytes) -> int:
-    """Ask and return the size of the response, which is that of all that follow."""
+    """Send one request and return the size of the response; all others have the same size."""
     connected.sendall(request)
     (size,) = struct.unpack(">i", connected.recv(4, socket.MSG_WAITALL))
     connected.recv(size, socket.MSG_WAITALL)
@@ -161,7 +161,7 @@ def ask_once(connected: socket.socket, request: bytes) -> int:
 
 
 def load(port: int, case: Case, request: bytes, ready: Any) -> float:
-    """Keep `in_flight` requests on their way on each connection; returns the seconds that all of them took."""
+    """Keep `in_flight` requests in flight on each connection; return the seconds until all have responses."""
     clients = {}
     size = 0
     polling = select.epoll()

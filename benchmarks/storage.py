@@ -1,8 +1,8 @@
-"""What the log costs: `python -m benchmarks.storage` prints µs of CPU an operation, and how long logs take to open.
+"""The cost of the log: `python -m benchmarks.storage` prints µs of CPU an operation, and the time to open logs.
 
-Appends are of one batch with one record of 100 bytes, as small producers send them, and of batches of 16 KiB; reads are
-of a consumer at the tail, and of one that asks for any offset (an index search and a walk over a few KiB of heads).
-All files are in the page cache; nothing is synced but by the clean stop.
+Appends are of one batch with one record of 100 bytes, as from small producers, and of batches of 16 KiB. Reads are of a
+consumer at the tail, and of one at any offset (an index search, and a scan of a few KiB of batch headers). All files
+are in the page cache; only the clean stop syncs them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How fast a log directory is verified: `python -m benchmarks.verify` prints MB a second of processor time.
+"""The speed of verifying a log directory: `python -m benchmarks.verify` prints MB a second of processor time.
 
-Logs of 512 MiB each, of batches of 16 KiB, of 1 KiB, and of 1 KiB in transactions, in the page cache; indexes as a
-broker writes them.
+Logs of 512 MiB each, with batches of 16 KiB, of 1 KiB, and of 1 KiB in transactions, in the page cache, with the
+indexes of a broker.
 """
 
 from __future__ import annotations

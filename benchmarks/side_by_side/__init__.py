@@ -1,27 +1,27 @@
-"""Odradek and Apache Kafka side by side: the same work on one machine, in turns, in one run.
+"""A comparison of Odradek with Apache Kafka: the same work on one machine, in turns, in one run.
 
 ```
 python -m benchmarks.side_by_side [GROUP | GROUP.PART …] [--quick] [--rounds N] [--seconds S] [--output DIRECTORY]
 python -m benchmarks.side_by_side --redraw
 ```
 
-Both brokers are alive all the time and work in turns: a round of one, a round of the other. So a neighbour, a
-temperature or a full page cache meets both, and what is compared is medians of the same minutes. Absolute numbers are
-this machine's; the ratios are what carries over.
+Both brokers run all the time and work in turns: a round of one, a round of the other. So other load, the temperature
+and the page cache affect both, and the compared medians are of the same minutes. Absolute numbers are those of this
+machine; ratios are valid elsewhere, too.
 
 | group | what it measures |
 |---|---|
-| `raw` | the broker alone, under a load that costs next to nothing (`load.c`) |
-| `official` | the producers and consumers that people use: Java's performance tools, librdkafka |
+| `raw` | the broker alone, under a load generator that costs very little (`load.c`) |
+| `official` | common producers and consumers: Java's performance tools, librdkafka |
 | `clients` | our client, aiokafka and kafka-python, on both brokers |
 | `life` | starting, memory, many partitions, idle connections |
-| `growth` | what becomes of speed with partitions, connections and size |
+| `growth` | the speed with more partitions, connections and data |
 
-`contest` starts the brokers and takes the turns, `results` holds the numbers and the goals, `report` writes RESULTS.md
+`contest` starts the brokers and runs the rounds, `results` has the numbers and the goals, `report` writes RESULTS.md
 with the pictures of `plots`, `readme` the tables of README.md. Each group has parts (its `PARTS`), which can be
-measured alone and at different times: results.json keeps the newest rows of each, with date and commit. `--redraw`
-makes the pages and pictures of it again.
+measured separately: results.json keeps the newest rows of each, with date and commit. `--redraw` writes the pages and
+pictures again from it.
 
-Kafka runs as its own scripts start it (1 GiB heap, G1), with one node and no replication, and with the same properties
-where both know them.
+Kafka runs with the settings of its own scripts (1 GiB heap, G1), with one node and no replication, and with the same
+properties where both have them.
 """

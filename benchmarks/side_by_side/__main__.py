@@ -1,7 +1,7 @@
-"""The command: see the package. Exit status 1 says that `--against` found something slower.
+"""The command; see the package. Exit status 1: `--against` found a slower row.
 
-A group or a part of one (`raw`, `raw.fetch`) can be measured alone: its rows replace those of earlier runs on the same
-machine in results.json, and RESULTS.md, the plots and the tables of README.md are made of all.
+A group or a part of one (`raw`, `raw.fetch`) can be measured alone: in results.json its rows replace those of earlier
+runs on the same machine. RESULTS.md, the plots and the tables of README.md show all rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOLERANCE = 0.1
 
 
 class Part(NamedTuple):
-    """What can be measured alone."""
+    """A part of a group, which can be measured alone."""
 
     group: str
     name: str
@@ -57,10 +57,10 @@ def main() -> int:
     finished: list[Part] = []
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # a thousand idle connections, and some more
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the brokers are ended, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the brokers are stopped, too
     try:
         _measure(asked, run, finished)
-    finally:  # what was measured before a failure is told and kept
+    finally:  # report and keep what was measured before a failure
         report.print_table(run)
         if run.rows and not asked.against and (asked.output or not asked.quick):
             report.write(run, asked.output or BENCHMARKS, finished, order=PARTS)
@@ -70,7 +70,7 @@ def main() -> int:
 
 
 def _redraw(directory: Path) -> None:
-    """Make RESULTS.md, the plots and README's tables again of the numbers that are there."""
+    """Write RESULTS.md, the plots and README's tables again from the stored numbers."""
     run = Run.load(directory / report.NUMBERS)
     report.render(run, directory)
     if directory == BENCHMARKS:
@@ -78,7 +78,7 @@ def _redraw(directory: Path) -> None:
 
 
 def _measure(asked: argparse.Namespace, run: Run, finished: list[Part]) -> None:
-    """Add rows to the run, and each part that has come to its end to `finished`."""
+    """Add rows to the run, and each completed part to `finished`."""
     build = report.build()
     with (
         tempfile.TemporaryDirectory(prefix="side-by-side-") as directory,
@@ -112,7 +112,7 @@ def _arguments() -> argparse.Namespace:
 
 @contextmanager
 def _source_tree(commit: str | None) -> Iterator[Path | None]:
-    """A checkout of the commit, beside this one."""
+    """Return a separate checkout of the commit."""
     if commit is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""One client at one kind of work, as a program: `python -m benchmarks.side_by_side.client_work CLIENT WORK …`.
+"""A program that runs one client with one kind of work: `python -m benchmarks.side_by_side.client_work CLIENT WORK …`.
 
     CLIENT WORK BOOTSTRAP TOPIC RECORD_BYTES CODEC RECORDS
 
@@ -8,13 +8,13 @@
 | `produce-keyed` | the same, each with one of 100,000 keys |
 | `consume` | lists, as many records in each as the client gives by default (aiokafka: `getmany`) |
 | `consume-varied` | the same, of a topic whose records are of various lengths |
-| `consume-by-default` | the same with librdkafka, which then rests a second whenever it is ahead of the program |
+| `consume-by-default` | the same with librdkafka, which by default pauses for a second when the program lags |
 | `iterate` | record by record: `async for`, with kafka-python `for` |
 | `latency` | 250 records a second, each from `send` to its acknowledgement |
 | `end-to-end` | the same, each from `send` until a consumer in this process has it |
 
-Prints a line of JSON. Throughput: records a second from the first to the last, the CPU of each, and the most memory
-that was resident. Latency: percentiles.
+Prints a line of JSON. Throughput: records a second from the first to the last, the CPU of each, and the peak of
+resident memory. Latency: percentiles.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAUSE_S = 1 / 250
 
 
 class Task(NamedTuple):
-    """What is to be done."""
+    """The arguments of the program."""
 
     bootstrap: str
     topic: str
@@ -47,7 +47,7 @@ class Task(NamedTuple):
 
     @property
     def value(self) -> bytes:
-        """Half of it compresses well, as text does."""
+        """Return a value of which half compresses well, as text does."""
         return (bytes(range(256)) * (self.record_bytes // 256 + 1))[: self.record_bytes]
 
     def keys(self, *, keyed: bool) -> Iterator[bytes | None]:
@@ -262,7 +262,7 @@ def kafka_python_iterate(task: Task) -> Measured:
     return measured
 
 
-# librdkafka, of which `official` tells.
+# librdkafka; see `official`.
 
 
 def confluent_produce(task: Task) -> Measured:
@@ -286,10 +286,10 @@ def confluent_produce(task: Task) -> Measured:
 
 
 def confluent_consume(task: Task, *, rest_ms: int = 10) -> Measured:
-    """Counted from the first records on: half a second goes by before, on any broker.
+    """Consume with librdkafka. The time starts at the first records; half a second passes before them on any broker.
 
-    When 100,000 records wait for the program, librdkafka asks for no more and looks again after `rest_ms`, 1000 by
-    default. That is longer than the program needs for them, and the sooner a broker answers, the more often it happens.
+    When 100,000 records wait for the program, librdkafka stops fetching for `rest_ms`, 1000 by default. The program
+    needs less time for them; a fast broker causes more such pauses.
     """
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
@@ -301,7 +301,7 @@ def confluent_consume(task: Task, *, rest_ms: int = 10) -> Measured:
     seen = len(consumer.consume(1, timeout=60))
     start = _now()
     while seen < task.records:
-        # Not more than there are: it would wait for them until the time is over.
+        # Not more than there are: it would wait for more until the timeout.
         seen += len(consumer.consume(min(10_000, task.records - seen), timeout=1))
     measured = _rate(task, start)
     consumer.close()
@@ -335,7 +335,7 @@ WORK: dict[tuple[str, str], Work] = {
 
 
 def _now() -> tuple[float, float]:
-    """Time and CPU, in seconds."""
+    """Return time and CPU, in seconds."""
     return time.perf_counter(), time.process_time()
 
 
@@ -369,7 +369,7 @@ def main() -> None:
 
 
 def _peak_kib() -> int:
-    """The most memory that was resident; rusage would count the process that started this one."""
+    """Return the peak of resident memory; rusage would include the parent process."""
     status = Path("/proc/self/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
 

@@ -1,8 +1,8 @@
-"""Our client, aiokafka and kafka-python: the same records to and from both brokers, each run in a process of its own.
+"""Our client, aiokafka and kafka-python: the same records to and from both brokers, each run in a separate process.
 
 Producers send without waiting for single records, acks=all, idempotent, to four partitions; consumers are assigned one
-partition and read it from its beginning. `client_work` is the program that runs. The clients take turns within a round,
-so that a ratio between two of them is of the same minute.
+partition and read it from its beginning. `client_work` is the program. The clients take turns within a round, so that a
+ratio of two clients is of the same minute.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _compared(
 
 
 def _fill(side: Side, topic: str, record_bytes: int, codec: str, records: int, *, varied: bool) -> None:
-    """Batches of some 16 KiB, as producers make them; of `varied` lengths: by half shorter to by half longer."""
+    """Fill a topic with batches of about 16 KiB; with `varied`, values have 50 % to 150 % of the length."""
     per_batch = 16_384 // record_bytes
     batch = load.batch(per_batch, record_bytes, codec)
     if varied:
@@ -82,10 +82,10 @@ def _fill(side: Side, topic: str, record_bytes: int, codec: str, records: int, *
 
 
 def run_client(side: Side, client: str, work: str, topic: str, record_bytes: int, codec: str, records: int) -> Sample:
-    """One run of one client: its rate, its CPU and the most memory that it had; or its latency."""
+    """Run one client; return its rate, its CPU and its peak memory, or its latency."""
     command = [sys.executable, "-m", "benchmarks.side_by_side.client_work", client, work, side.bootstrap, topic]
-    # What pip installs is compiled; without this, ours would be compiled anew in each run where the environment forbids
-    # to keep the result, and the compiler's memory counted as the client's.
+    # Installed packages have bytecode; without this, ours would be compiled in each run if the environment forbids
+    # bytecode files, and the compiler's memory would count as the client's.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [*command, str(record_bytes), codec, str(records)],

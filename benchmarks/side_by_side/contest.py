@@ -1,13 +1,12 @@
-"""Two brokers, alive at the same time, and taking turns.
+"""Two brokers that run at the same time and are measured in turns.
 
 ```
 with Contest(directory, tree=None, rounds=5, seconds=4) as contest:
     row = contest.row("raw", "produce 100 B, 8×8", measure)      measure(side) is called in turns, and gives a Sample
 ```
 
-Before the first row of a run both brokers get `warm_up`: for so long Kafka's byte code runs slowly, until Java's
-compilers are through with it. And `measure` is called once for each side before anything counts, unless what it starts
-is new in every round.
+Before the first row of a run `warm_up` loads both brokers until Java's compilers have compiled Kafka's byte code.
+`measure` is also called once for each side without counting, unless it starts new processes in every round.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ from benchmarks.side_by_side.results import BASELINE, ODRADEK, Row, Sample
 from tests.peers import apache, odradek
 from tests.peers.server import Server
 
-# As Kafka's own scripts start it, and as the anchors of this project were measured.
+# The settings of Kafka's own scripts, with which the goals of this project were measured.
 KAFKA_OPTIONS = ("-server", "-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20",
                  "-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent")  # fmt: skip
-# The log is deleted with its topic, at once, so that a run needs little disk; both sides alike.
+# The log is deleted with its topic, at once, so that a run needs little disk; the same on both sides.
 PROPERTIES = {
     "log.retention.ms": "-1",
     "auto.create.topics.enable": "false",
@@ -40,7 +39,7 @@ PROPERTIES = {
 }
 
 WARM_UP_ROUNDS = 1.5
-"""How long each kind of work of the warm-up lasts, in rounds."""
+"""The duration of each kind of work in the warm-up, in rounds."""
 
 _TOPIC_SECONDS = 60.0
 
@@ -70,7 +69,7 @@ class Side:
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> None:
         """Create a topic and wait until it is usable."""
         topic = NewTopic(name, partitions, 1, config=dict(configs))
-        admin = self.admin()  # held, for its answers end with it
+        admin = self.admin()  # keep a reference: its futures end with it
         admin.create_topics([topic], operation_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
 
     def delete_topic(self, name: str) -> None:
@@ -82,12 +81,12 @@ class Side:
 
 
 def sides(directory: Path, tree: Path | None) -> tuple[Side, Side]:
-    """Both brokers, prepared and not started. The baseline is Apache Kafka, or ours of the source tree `tree`."""
+    """Return both brokers, not started. The baseline is Apache Kafka, or Odradek in the source tree `tree`."""
     if tree is None:
         baseline = apache.prepare(directory / BASELINE, PROPERTIES, options=KAFKA_OPTIONS)
     else:
         baseline = odradek.prepare(directory / BASELINE, PROPERTIES)
-        _, _, _, *arguments = baseline.command  # the interpreter, -m, and a name that earlier commits have not
+        _, _, _, *arguments = baseline.command  # the interpreter, -m, and a name that earlier commits do not have
         baseline.command = [
             "env",
             f"PYTHONPATH={tree}",
@@ -105,7 +104,7 @@ Measure = Callable[[Side], Sample]
 
 
 class Contest:
-    """The two brokers of a run, how many rounds are counted, and how long one of raw load is. `tree`: see `sides`."""
+    """The two brokers of a run, the number of rounds, and the seconds of a round of raw load. `tree`: see `sides`."""
 
     def __init__(self, directory: Path, *, tree: Path | None, rounds: int, seconds: float) -> None:
         self.tree = tree
@@ -136,7 +135,7 @@ class Contest:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop both cleanly, and start them again: a Java machine that has to be warmed up again."""
+        """Stop both cleanly, and start them again; Java must be warmed up again."""
         for side in self.sides:
             side.server.stop()
         yield
@@ -145,7 +144,7 @@ class Contest:
         self._is_warm = False
 
     def warm_up(self) -> None:
-        """Small and large produces and fetches on both sides, once a run."""
+        """Send small and large produces and fetches to both sides, once a run."""
         if self._is_warm:
             return
         self._is_warm = True
@@ -162,7 +161,7 @@ class Contest:
         self.delete_topic(topic)
 
     def new_topic(self, partitions: int = 1, configs: Mapping[str, str] = {}) -> str:
-        """Create a topic on both sides; returns its name."""
+        """Create a topic on both sides; return its name."""
         self._topics += 1
         name = f"work-{self._topics}"
         for side in self.sides:
@@ -183,7 +182,7 @@ class Contest:
         x: float | None = None,
         uncounted: bool = True,
     ) -> Row:
-        """Take turns, after an `uncounted` round if wanted, and report a line of it."""
+        """Measure in turns, with `uncounted` after a round that does not count, and report a line."""
         [row] = self.rows(group, {work: measure}, goals=goals, x=x, uncounted=uncounted)
         return row
 
@@ -196,7 +195,7 @@ class Contest:
         x: float | None = None,
         uncounted: bool = True,
     ) -> list[Row]:
-        """The same for several kinds of work that take turns within a round, to be compared with each other."""
+        """Measure several kinds of work in turns within a round, so that they can be compared."""
         self.warm_up()
         goals = {} if self.tree else goals
         rows = {work: Row(group, work, {side.name: [] for side in self.sides}, dict(goals), x) for work in works}
@@ -212,7 +211,7 @@ class Contest:
 
 
 def with_cpu(side: Side, measure: Callable[[], Sample]) -> Sample:
-    """Measure, and add the broker's CPU: in all, and a request where requests were counted."""
+    """Measure, and add the broker's CPU: the total, and per request if requests were counted."""
     before = usage.cpu_seconds(side.pid)
     sample = measure()
     spent = usage.cpu_seconds(side.pid) - before
@@ -223,7 +222,7 @@ def with_cpu(side: Side, measure: Callable[[], Sample]) -> Sample:
 
 
 def tell(row: Row) -> None:
-    """One line to standard error, for who waits."""
+    """Print a line of progress to standard error."""
     told = ", ".join(
         f"{name} {row.median(BASELINE, name):.4g} → {row.median(ODRADEK, name):.4g} (×{row.ratio(name):.2f})"
         for name in row.figures()

@@ -1,4 +1,4 @@
-"""What becomes of speed when something grows: partitions, connections, the size of the log, groups.
+"""The cost of work while something grows: partitions, connections, the size of the log, groups.
 
 | series | what grows | the work |
 |---|---|---|
@@ -7,10 +7,10 @@
 | log-size | the log, in segments of 16 MiB | Produce of 100 B; Fetch of 16 KiB and ListOffsets, amid it |
 | groups | other groups | OffsetCommit, 8×1 |
 
-In each round the same work is done where nothing has grown, right before: by a broker that has nothing else
-(`_untouched`), without idle connections, on the smallest log. What it takes with size is divided by what it takes
-there, so a neighbour of the machine meets both. 1 is what is wanted: no cost may grow with the log, nor a request's
-with partitions that it does not name.
+In each round the same work runs just before without growth: on a broker that has nothing else (`_untouched`), without
+idle connections, on the smallest log. The result is the ratio of both costs, so that other load on the machine affects
+both. The goal is 1: no cost may grow with the log, and the cost of a request must not grow with partitions that it does
+not name.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _log_size(contest: Contest, *, quick: bool) -> Iterator[Row]:
 
 
 def _fill(contest: Contest, topics: dict[int, str]) -> dict[str, dict[str, int]]:
-    """Make the logs; returns for each side where the one batch of 16 KiB is that is in the middle of each."""
+    """Write the logs; return for each side the offsets of the one batch of 16 KiB in the middle of each."""
     sizes = {topic: size for size, topic in topics.items()}
     with contest.stopped():
         return {
@@ -136,7 +136,7 @@ def _commits(topic: str) -> list[bytes]:
 
 def _commit(side: Side, topic: str, numbers: range) -> None:
     with load.Asker(side.port) as asker:
-        asker.accepted(load.find_coordinator_frame("other"))  # Kafka makes the offsets topic when it is asked
+        asker.accepted(load.find_coordinator_frame("other"))  # this request makes Kafka create the offsets topic
         for number in numbers:
             asker.accepted(load.offset_commit_frame(f"other-{number}", topic))
 
@@ -147,7 +147,7 @@ def _sizes(sizes: Sequence[int], *, quick: bool) -> Sequence[int]:
 
 @contextmanager
 def _untouched(contest: Contest) -> Iterator[Contest]:
-    """Two brokers more, in which nothing grows."""
+    """Run two more brokers, in which nothing grows."""
     with (
         TemporaryDirectory(prefix="untouched-") as directory,
         Contest(Path(directory), tree=contest.tree, rounds=contest.rounds, seconds=contest.seconds) as untouched,
@@ -157,7 +157,7 @@ def _untouched(contest: Contest) -> Iterator[Contest]:
 
 
 def _at(contest: Contest, measure: Measure) -> Measure:
-    """Measure at the broker of that contest which has the side's name."""
+    """Measure on the broker of that contest with the name of the side."""
     twins = {side.name: side for side in contest.sides}
     return lambda side: measure(twins[side.name])
 
@@ -169,7 +169,7 @@ def _produced(contest: Contest, topic: str) -> Measure:
 
 
 def _small_load(contest: Contest, frames: list[bytes], side: Side) -> Sample:
-    """Each frame on a connection of its own."""
+    """Send each frame on a separate connection."""
     sending = partial(
         load.run, side.port, frames,
         connections=len(frames), in_flight=1, seconds=contest.seconds / 2,
@@ -180,7 +180,7 @@ def _small_load(contest: Contest, frames: list[bytes], side: Side) -> Sample:
 
 
 def _beside(smallest: Measure, measure: Measure) -> Measure:
-    """Measure, and divide by what the smallest size takes in the same round."""
+    """Measure, and divide by the cost at the smallest size in the same round."""
 
     def both(side: Side) -> Sample:
         small, sample = smallest(side), measure(side)

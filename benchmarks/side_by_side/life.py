@@ -1,7 +1,7 @@
 """The life of a broker: starting, its memory, many partitions, idle connections.
 
 Starts are timed from the start of the process to the first answer to Metadata that names the broker, on a directory
-that is formatted (Kafka's format step is not counted). These are brokers of their own; those of the contest are idle.
+that is formatted (Kafka's format step is not counted). They are additional brokers; those of the contest are idle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odradek.protocol.messages.metadata import MetadataRequest
 START_GOALS = {"seconds": 0.15}
 IDLE_GOALS = {"rss_mb": 0.15}
 LOADED_GOALS = {"rss_mb": 0.12}
-PARTITIONS_A_TOPIC = 1000  # librdkafka's limit on the time of one CreateTopics is met easily
+PARTITIONS_A_TOPIC = 1000  # a CreateTopics of so many stays within librdkafka's timeout
 CONNECTIONS = 1000
 
 _ANSWER_SECONDS = 120
@@ -32,7 +32,7 @@ _METADATA = load.frame(MetadataRequest(topics=[]), 12)
 
 
 def _memory(contest: Contest, *, quick: bool) -> Iterator[Row]:  # noqa: ARG001 - as all parts
-    """After small and large produces and fetches: those of the warm-up, and batches of 900 KB on four connections."""
+    """Measure memory after the warm-up, and after batches of 900 KB on four connections."""
     contest.warm_up()
     topic = contest.new_topic(4)
     flood = [load.produce_frame(topic, [index], load.batch(900, 1000)) for index in range(4)]
@@ -47,7 +47,7 @@ def _resident(side: Side) -> Sample:
 
 
 def _with_idle_connections(side: Side) -> Sample:
-    """What they add to a broker that has had none yet; what is free again afterwards stays with the process."""
+    """Measure the memory that they add to a broker without earlier connections; the process keeps freed memory."""
     before = _resident(side)["rss_mb"]
     with ExitStack() as stack:
         for _ in range(CONNECTIONS):
@@ -57,7 +57,7 @@ def _with_idle_connections(side: Side) -> Sample:
 
 
 def _empty(contest: Contest, *, quick: bool) -> Iterator[Row]:  # noqa: ARG001 - the same
-    """Start and memory of a broker without topics, and what a thousand idle connections add."""
+    """Measure start and memory of a broker without topics, and the memory of a thousand idle connections."""
     started = Row("life", "start to first Metadata", goals=START_GOALS)
     idle = Row("life", "resident, idle", goals=IDLE_GOALS)
     connected = Row("life", f"{CONNECTIONS:,} idle connections more")
@@ -75,13 +75,13 @@ def _empty(contest: Contest, *, quick: bool) -> Iterator[Row]:  # noqa: ARG001 -
 
 
 def _many_partitions(partitions: int, contest: Contest, *, quick: bool) -> Iterator[Row]:
-    """Create them, start again after a clean stop, and after kill -9. A partition serves when it takes a record."""
+    """Create partitions, restart after a clean stop and after kill -9; until every partition accepts a record."""
     create = Row("life", f"create {partitions:,} partitions, until all serve")
     clean = Row("life", f"start with {partitions:,} partitions, to first Metadata", goals=START_GOALS)
     served = Row("life", f"start with {partitions:,} partitions, until all serve")
     crashed = Row("life", f"start with {partitions:,} partitions after kill -9, until all serve")
     idle = Row("life", f"resident with {partitions:,} partitions")
-    for _ in range(1 if quick else max(1, contest.rounds // 2)):  # a round takes a minute and more
+    for _ in range(1 if quick else max(1, contest.rounds // 2)):  # a round takes over a minute
         with TemporaryDirectory(prefix="partitions-") as directory:
             for side in sides(Path(directory), contest.tree):
                 _start(side)
@@ -114,7 +114,7 @@ def _create(side: Side, partitions: int) -> None:
 
 
 def _write_everywhere(side: Side, partitions: int) -> None:
-    """A record into every partition; returns when all have taken one."""
+    """Produce a record to every partition; return when all have accepted one."""
     batch = load.batch(1, 100)
     for number in range(partitions // PARTITIONS_A_TOPIC):
         load.accepted_bytes(side.port, load.produce_frame(f"many-{number}", range(PARTITIONS_A_TOPIC), batch))
@@ -137,7 +137,7 @@ def _start_and_wait(side: Side) -> None:
         try:
             if load.ask(side.port, _METADATA)[1].brokers:
                 return
-        except (OSError, struct.error):  # not listening yet, or it has closed without an answer
+        except (OSError, struct.error):  # not listening yet, or it closed the connection without a response
             pass
         time.sleep(0.005)
     raise RuntimeError(f"{side.name} did not answer within {_ANSWER_SECONDS} s")

@@ -1,7 +1,7 @@
-"""Prepared requests, and the load generator that sends them (`load.c`, compiled when it is first wanted).
+"""Prepared requests, and the load generator that sends them (`load.c`, compiled at its first use).
 
-The requests are Kafka's own bytes, made once; the first is sent from here and its answer decoded, so that what follows
-at full speed is known to be accepted.
+The requests are encoded once. The first is sent from here and its response decoded, which shows that the broker accepts
+the requests that follow at full speed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.schema import Message, spec
 from tests.peers.availability import PEERS, program
 
-PRODUCE_VERSION = 12  # the last that names topics: one request for both brokers
+PRODUCE_VERSION = 12  # the last with topic names: one request for both brokers
 FETCH_VERSION = 12
 OFFSET_COMMIT_VERSION = 9  # the same
 FIND_COORDINATOR_VERSION = 4
@@ -47,13 +47,13 @@ _NOT_YET = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR,
 }  # fmt: skip
-_ATTEMPTS = 600  # a minute: Kafka deletes thousands of partitions before it leads the next
+_ATTEMPTS = 600  # a minute: Kafka deletes thousands of partitions before it leads new ones
 TIMESTAMP = 1_700_000_000_000
-"""Of the first record of a batch; the others follow by a millisecond each."""
+"""The timestamp of the first record of a batch; each next one is a millisecond later."""
 
 
 def batch(records: int, value_bytes: int, codec: str = "none") -> bytes:
-    """One batch of different values."""
+    """Return a batch of different values."""
     builder = BatchBuilder(Codec[codec.upper()])
     for number in range(records):
         builder.append(TIMESTAMP + number, None, number.to_bytes(4, "big") * (value_bytes // 4))
@@ -61,7 +61,7 @@ def batch(records: int, value_bytes: int, codec: str = "none") -> bytes:
 
 
 def produce_frame(topic: str, partitions: Iterable[int], records: bytes, acks: int = 1) -> bytes:
-    """A Produce of one batch, the same for each partition."""
+    """Return a Produce of one batch, the same for each partition."""
     data = TopicProduceData(topic, partition_data=[PartitionProduceData(index, records) for index in partitions])
     return frame(ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=[data]), PRODUCE_VERSION)
 
@@ -69,7 +69,7 @@ def produce_frame(topic: str, partitions: Iterable[int], records: bytes, acks: i
 def fetch_frame(
     topic: str, partitions: Sequence[int], partition_bytes: int, offset: int = 0, *, read_committed: bool = False
 ) -> bytes:
-    """A Fetch of so many bytes of each partition from `offset` on, outside of any session."""
+    """Return a Fetch of so many bytes of each partition from `offset` on, without a session."""
     wanted = [FetchPartition(index, fetch_offset=offset, partition_max_bytes=partition_bytes) for index in partitions]
     topics = [FetchTopic(topic, partitions=wanted)]
     request = FetchRequest(max_wait_ms=10_000, min_bytes=1, isolation_level=int(read_committed), topics=topics)
@@ -77,14 +77,14 @@ def fetch_frame(
 
 
 def offset_commit_frame(group: str, topic: str) -> bytes:
-    """An OffsetCommit of one partition, by a consumer that is no member: the group is made when it is not there."""
+    """Return an OffsetCommit of one partition, by a consumer that is no member; it creates the group."""
     partition = OffsetCommitRequestPartition(0, committed_offset=1)
     request = OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions=[partition])])
     return frame(request, OFFSET_COMMIT_VERSION)
 
 
 def list_offsets_frame(topic: str, timestamp: int) -> bytes:
-    """A ListOffsets for the first record of the topic's partition 0 that is of this time (ms) or later."""
+    """Return a ListOffsets for the first record of partition 0 with this timestamp (ms) or a later one."""
     wanted = ListOffsetsTopic(topic, partitions=[ListOffsetsPartition(0, timestamp=timestamp)])
     return frame(ListOffsetsRequest(-1, topics=[wanted]), LIST_OFFSETS_VERSION)
 
@@ -94,7 +94,7 @@ def find_coordinator_frame(group: str) -> bytes:
 
 
 def frame(request: Message, version: int) -> bytes:
-    """A request as it goes over the wire, with correlation id 0."""
+    """Return a framed request with correlation id 0."""
     key = spec(type(request)).key
     assert key is not None
     body = header.encode_request(RequestHeader(key, version, 0, "benchmark"), request)
@@ -102,7 +102,7 @@ def frame(request: Message, version: int) -> bytes:
 
 
 class Asker:
-    """A connection on which one request at a time is sent, and its answer decoded."""
+    """A connection that sends one request at a time and decodes its response."""
 
     def __init__(self, port: int) -> None:
         self._connection = socket.create_connection(("127.0.0.1", port))
@@ -118,16 +118,16 @@ class Asker:
         self._connection.close()
 
     def ask(self, frame: bytes) -> tuple[int, Any]:
-        """Send a frame; returns how many bytes its answer had, with its length, and the answer."""
+        """Send a frame; return the size of the framed response in bytes, and the response."""
         self._connection.sendall(frame)
         (size,) = SIZE_PREFIX.unpack(self._answers.read(SIZE_PREFIX.size))
         key, version = int.from_bytes(frame[4:6], "big"), int.from_bytes(frame[6:8], "big")
         return SIZE_PREFIX.size + size, header.decode_response(key, version, self._answers.read(size))[1]
 
     def accepted(self, frame: bytes) -> tuple[int, Any]:
-        """Ask until the answer is a good one, which is returned; raises RuntimeError if the broker refuses.
+        """Send until the response has no error, and return it. Raises RuntimeError if the broker refuses.
 
-        Kafka's controller calls a topic created before its broker leads it, so some refusals are asked again.
+        Kafka's controller reports a topic as created before its broker leads it, so some errors are retried.
         """
         errors: set[int] = set()
         for _ in range(_ATTEMPTS):
@@ -142,7 +142,7 @@ class Asker:
 
 
 def _errors(answer: Any) -> set[int]:
-    """The errors of the partitions of a Produce, Fetch, ListOffsets or OffsetCommit, or those of a FindCoordinator."""
+    """Return the error codes of a response to Produce, Fetch, ListOffsets, OffsetCommit or FindCoordinator."""
     if hasattr(answer, "coordinators"):
         rows = answer.coordinators
     else:
@@ -152,19 +152,19 @@ def _errors(answer: Any) -> set[int]:
 
 
 def ask(port: int, frame: bytes) -> tuple[int, Any]:
-    """`Asker.ask`, on a connection of its own."""
+    """Call `Asker.ask` on a new connection."""
     with Asker(port) as asker:
         return asker.ask(frame)
 
 
 def accepted_bytes(port: int, frame: bytes) -> int:
-    """The length of a good answer; raises RuntimeError if the broker refuses."""
+    """Return the size of a response without an error. Raises RuntimeError if the broker refuses."""
     with Asker(port) as asker:
         return asker.accepted(frame)[0]
 
 
 class Load:
-    """A generator at work. `result` waits for its end; leaving the context ends it."""
+    """A running generator. `result` waits for its end; leaving the context stops it."""
 
     def __init__(self, port: int, frames: Sequence[bytes], *arguments: object) -> None:
         self._requests = NamedTemporaryFile(prefix="requests-")  # noqa: SIM115 - closed by __exit__
@@ -184,7 +184,7 @@ class Load:
         self._requests.close()
 
     def result(self, timeout: float) -> dict[str, int]:
-        """What it measured; raises RuntimeError if the broker did not do as it should."""
+        """Return the measurement. Raises RuntimeError if the broker did not respond as expected."""
         out, complaint = self._process.communicate(timeout=timeout)
         if self._process.returncode:
             raise RuntimeError(complaint.strip())
@@ -202,7 +202,7 @@ def run(
     rate: float = 0,
     walk: bool = False,
 ) -> Sample:
-    """Send `frames` for so long; with a rate, so many a second over all connections. Returns rate and latencies."""
+    """Send `frames` for some seconds, with a rate so many a second over all connections. Return rate and latencies."""
     with start(
         port, frames, connections=connections, in_flight=in_flight, seconds=seconds, rate=rate, walk=walk
     ) as load:
@@ -220,10 +220,10 @@ def start(
     rate: float = 0,
     walk: bool = False,
 ) -> Load:
-    """Begin to send, and return while it goes on: to each connection its frame, or, to `walk`, all one after the other.
+    """Start to send in the background: its frame on each connection, or with `walk` all frames in succession.
 
-    All must have answers of one length, which the generator checks; of those to walk through only the first is asked
-    for before it begins.
+    All responses must have the same size, which the generator checks; of the frames of a walk only the first is tried
+    before.
     """
     sizes = {accepted_bytes(port, frame) for frame in (frames[:1] if walk else frames)}
     if len(sizes) != 1:
@@ -232,14 +232,14 @@ def start(
 
 
 def repeat(port: int, frame: bytes, times: int) -> None:
-    """Send a frame so often, one after the other, and check every answer."""
+    """Send a frame repeatedly, in succession, and check every response."""
     with Asker(port) as asker:
         for _ in range(times):
             asker.accepted(frame)
 
 
 def wake(port: int, fetch: bytes, produce: bytes, *, next_offset: int, rounds: int) -> Sample:
-    """From a Produce to the answer of the Fetch that waited for it, `rounds` times."""
+    """Measure the time from a Produce to the response of the Fetch that waited for it, `rounds` times."""
     offset_at = _changed_at(fetch)
     with Load(port, [fetch, produce], "wake", rounds, offset_at, next_offset) as load:
         measured = load.result(60 + rounds * 0.1)
@@ -247,7 +247,7 @@ def wake(port: int, fetch: bytes, produce: bytes, *, next_offset: int, rounds: i
 
 
 OFFSET_MARK = 0x0123456789ABCDEF
-"""The offset that a Fetch for `wake` is made with, so that its place is found."""
+"""The offset in the Fetch for `wake`, by which its position in the frame is found."""
 
 
 def _changed_at(fetch: bytes) -> int:
@@ -260,7 +260,7 @@ def _latencies(measured: dict[str, int]) -> Sample:
 
 @cache
 def _program() -> str:
-    """Compile the generator; once for each version of its source."""
+    """Compile the generator, once for each version of its source."""
     compiled = PEERS / f"load-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]}"
     if not compiled.exists():
         PEERS.mkdir(exist_ok=True)

@@ -1,10 +1,10 @@
-"""The clients that people use: Kafka's performance tools in Java, and librdkafka through confluent-kafka.
+"""Common clients: Kafka's performance tools in Java, and librdkafka through confluent-kafka.
 
-They are slower than either broker on two cores, so their rate says less than the broker's CPU beside it. A Java run's
-start is not in its numbers; the broker's CPU counts from before the run to its end. Every round is a process of its
-own, which a round before it would not warm; the brokers are warm. A Java producer is warmed up within its run, by as
-many records as are counted: until Java's compilers are through with it, it takes several times the processor time for a
-record, ten times the broker's, and its rate would be theirs.
+On two cores they are slower than either broker, so the broker's CPU is more significant than their rate. The start of a
+Java run does not count; the broker's CPU counts from before the run to its end. Every round is a new process; the
+brokers are warm. A Java producer warms up within its run, with as many records as are counted: before Java's compilers
+are done, a record costs several times the processor time, ten times the broker's, and the rate would be that of the
+compilers.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def produce(
     warm_up: int = 0,
     linger_ms: int = 5,
 ) -> Sample:
-    """Kafka's ProducerPerformance, as fast as it goes: `size` bytes of records, after `warm_up` that do not count."""
+    """Run Kafka's ProducerPerformance at full speed: `size` bytes of records, after `warm_up` that do not count."""
     properties = [
         f"bootstrap.servers={side.bootstrap}", f"acks={acks}", f"compression.type={codec}", f"batch.size={batch_bytes}",
         f"enable.idempotence={'true' if acks == 'all' else 'false'}", f"linger.ms={linger_ms}",
@@ -99,17 +99,17 @@ def produce(
         *("--num-records", str((warm_up + size) // record_bytes), "--warmup-records", str(warm_up // record_bytes)),
         *("--command-property", *properties),
     )
-    found = _PRODUCED.search(printed.splitlines()[-1])  # the line before it tells of the warm-up and the rest together
+    found = _PRODUCED.search(printed.splitlines()[-1])  # the line before it is for the warm-up and the rest together
     if found is None:
         raise RuntimeError(f"ProducerPerformance printed {printed[-500:]!r}")
     return {"mb_per_s": float(found["mb"]) * 1.048576, "p50_ms": float(found["p50"]), "p99_ms": float(found["p99"])}
 
 
 def _consumers(contest: Contest, record_bytes: int, size: int) -> Iterator[Row]:
-    """All consumers read what a Java producer wrote, from the page cache."""
+    """Run all consumers on the records of a Java producer, in the page cache."""
     topic = contest.new_topic(1)
     for side in contest.sides:
-        # Long enough for full batches: a quick broker would else be sent smaller ones, which cost its consumers more.
+        # Long enough for full batches: otherwise a fast broker gets smaller ones, which cost its consumers more.
         produce(side, topic, record_bytes, 262_144, "1", "none", size, linger_ms=100)
     for work, consume in (CONSUMERS_OF_SMALL_RECORDS if record_bytes < 1024 else CONSUMERS).items():
         measure = partial(_consume, consume, topic=topic, record_bytes=record_bytes, size=size)
@@ -165,7 +165,7 @@ def _client(side: Side, client: str, work: str, topic: str, record_bytes: int, s
 
 
 def _end_to_end(contest: Contest, *, quick: bool) -> Iterator[Row]:
-    """Kafka's EndToEndLatency: one record is sent, and read, at a time. It tells quantiles in whole milliseconds."""
+    """Run Kafka's EndToEndLatency: one record at a time is sent and read. Its quantiles are whole milliseconds."""
     records = QUICK_END_TO_END_RECORDS if quick else END_TO_END_RECORDS
     topic = contest.new_topic(1)
 

@@ -2,10 +2,10 @@
 
 | picture | what it shows |
 |---|---|
-| `raw`, `official` | a row a kind of work, a panel a figure; a bar is what wheels are (compiled), a ring plain Python |
-| `growth` | the processor time of a request divided by that at the smallest size, a panel a thing that grows |
+| `raw`, `official` | a row for each kind of work, a panel for each figure; bars: compiled; rings: plain Python |
+| `growth` | the processor time of a request divided by that at the smallest size; a panel for each series |
 
-All panels of a picture have the same scale. A bar is labelled with its ratio; where nothing was measured, that is said.
+All panels of a picture have the same scale. A bar is labelled with its ratio, or says that nothing was measured.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.side_by_side.results import (
 )
 
 LOWEST, HIGHEST = 0.4, 4.0
-"""The ends of the scale of ratios; what is beyond says so with an arrow behind its label."""
+"""The ends of the scale of ratios; a bar beyond them has an arrow after its label."""
 NOT_MEASURED = "not measured"
 
 _TITLES = {"raw": "prepared requests", "official": "official clients"}
@@ -39,11 +39,11 @@ _PANELS = (
     ("median latency", "Kafka's ÷ ours", ("p50_us", "p50_ms", "mean_ms")),
     ("99 % latency", "Kafka's ÷ ours", ("p99_us", "p99_ms")),
 )
-"""Of each panel: its title, what is divided, and the figures that it shows, of which a row has at most one."""
+"""Of each panel: its title, the ratio that it shows, and its figures, of which a row has at most one."""
 
 
 class _Grown(NamedTuple):
-    """A panel of growth: the words that end the work's name, what its x axis says, how wide it is."""
+    """A panel of growth: the end of the work's name, the label of the x axis, the width."""
 
     ending: str
     label: str
@@ -60,7 +60,7 @@ _MARKERS = "os^DvP*X"
 
 
 def draw(run: Run, directory: Path) -> dict[str, list[str]]:
-    """Draw what the run has into `directory`; returns the PNGs' names by group."""
+    """Draw the pictures of the run into `directory`; return the names of the PNGs by group."""
     directory.mkdir(parents=True, exist_ok=True)
     by_group = groups(run.rows)
     drawn: dict[str, list[str]] = {}
@@ -77,7 +77,7 @@ def draw(run: Run, directory: Path) -> dict[str, list[str]]:
 def _save(figure: Any, directory: Path, name: str) -> str:
     import matplotlib as mpl
 
-    # Text as text is a third of the size; with a salt of its own a picture of the same numbers is the same file.
+    # Text as text takes a third of the size; with a fixed salt, the same numbers give the same file.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": "odradek"}):
         figure.savefig(directory / f"{name}.png", dpi=120, bbox_inches="tight")
         figure.savefig(directory / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
@@ -85,7 +85,7 @@ def _save(figure: Any, directory: Path, name: str) -> str:
 
 
 def ratio_figure(title: str, baseline: str, plain: Sequence[Row], compiled: Sequence[Row]) -> Any:
-    """A panel each for rate, CPU and latencies, with a bar from 1 to the right where we are better.
+    """Draw a panel each for rate, CPU and latencies, with a bar from 1 to the right where we are better.
 
     Bars are of `compiled`, rings of `plain`; bars are of `plain` if nothing else was measured.
     """
@@ -126,7 +126,7 @@ def _bar(axis: Any, place: int, row: Row, plain: Row | None, figures: Sequence[s
 
 
 def _label(better: float) -> str:
-    """The ratio, with an arrow if the scale ends before it."""
+    """Return the ratio, with an arrow if the scale ends before it."""
     return _digits(better) + ("→" if better > HIGHEST else "←" if better < LOWEST else "")
 
 
@@ -147,13 +147,13 @@ def _scale(axis: Any) -> None:
 
 
 def _advantage(row: Row, figure: str) -> float:
-    """How many times better we are: over 1 is good, for rates and for times alike."""
+    """Return how many times better we are: over 1 is good, for rates and for times."""
     ratio = row.ratio(figure)
     return ratio if figure in MORE_IS_BETTER else 1 / ratio if ratio else float("inf")
 
 
 def growth_figure(rows: Sequence[Row], baseline: str) -> Any:
-    """A panel for each thing that grows: CPU a request divided by that at the smallest size, of both brokers."""
+    """Draw a panel for each series: CPU per request divided by that at the smallest size, of both brokers."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -187,7 +187,7 @@ def growth_figure(rows: Sequence[Row], baseline: str) -> Any:
 
 
 def _ending_with(ending: str, works: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
-    """The series of one thing that grows, by the work that was done beside it."""
+    """Return the series of one thing that grows, by the work that was measured."""
     return {
         re.sub(", (with|amid|behind) N .*", "", title): points
         for title, points in works.items()

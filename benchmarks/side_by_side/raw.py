@@ -1,8 +1,7 @@
-"""The broker alone: prepared requests over raw sockets, from a generator that costs next to nothing.
+"""The broker alone: prepared requests over raw sockets, from a generator that costs very little.
 
-Each connection of a produce load writes to a partition of its own; each of a fetch load goes through 64 MiB of the log
-again and again, which are in the page cache. A goal is the ratio to Apache Kafka that a good implementation reaches: at
-least, of rates, or at most.
+Each connection of a produce load writes to a separate partition; each of a fetch load reads 64 MiB of the log
+repeatedly, from the page cache. A goal is a ratio to Apache Kafka: a minimum for rates, otherwise a maximum.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from benchmarks.side_by_side.results import Row, Sample
 KIB = 1024
 FILL_BYTES = 64 * KIB * KIB
 FILL = (16, 1000)
-"""Records and bytes of a record's value, in each batch that is fetched: 16 KiB."""
+"""Records and bytes of a value in each fetched batch of 16 KiB."""
 
 
 class Produce(NamedTuple):
-    """So many connections with so many requests in flight, each request one batch."""
+    """A load of Produce: connections, requests in flight on each, one batch in each request."""
 
     work: str
     connections: int
@@ -54,11 +53,11 @@ PRODUCES = [
     Produce("produce 256 KiB batches, 4×1", 4, 1, 256, 1000, _LARGE_GOALS),
     Produce("produce 900 KB batches, 4×1", 4, 1, 900, 1000, _LARGE_GOALS),
 ]  # fmt: skip
-"""16 KiB and 256 KiB are the batches of a Java producer with its default and with a large batch.size."""
+"""16 KiB and 256 KiB are the batches of a Java producer with the default and with a large batch.size."""
 
 
 class Fetch(NamedTuple):
-    """Requests for so many bytes of each of so many partitions, from one place after another, as a consumer asks."""
+    """A load of Fetch: requests for some bytes of each of some partitions, at successive offsets."""
 
     work: str
     connections: int
@@ -117,7 +116,7 @@ def _produce(contest: Contest, case: Produce) -> Row:
 
 def _fetch(contest: Contest, case: Fetch, topic: str) -> Row:
     step = case.partition_bytes // len(load.batch(*FILL)) * FILL[0]
-    offsets = range(0, _fill_batches() * FILL[0] - 2 * step, step)  # each has as many bytes behind it as are asked for
+    offsets = range(0, _fill_batches() * FILL[0] - 2 * step, step)  # each has as many bytes after it as are requested
     frames = [load.fetch_frame(topic, range(case.partitions), case.partition_bytes, offset) for offset in offsets]
     size = case.partitions * case.partition_bytes
 
@@ -137,7 +136,7 @@ def _loaded(
     *,
     walk: bool = False,
 ) -> Sample:
-    """A load; large requests are told by their bytes, small ones by their number."""
+    """Run a load; report large requests by their bytes, small ones by their number."""
     send = partial(
         load.run, side.port, frames,
         connections=connections, in_flight=in_flight, seconds=contest.seconds, walk=walk,
@@ -153,7 +152,7 @@ def _loaded(
 
 @contextmanager
 def _filled(contest: Contest, partitions: int) -> Iterator[str]:
-    """A topic with the same batches of 16 KiB in each of its partitions."""
+    """Create a topic with the same batches of 16 KiB in each of its partitions."""
     with _topic(contest, partitions) as topic:
         for side in contest.sides:
             for index in range(partitions):
@@ -200,7 +199,7 @@ def _paced(contest: Contest, rate: int = 5000) -> Row:
 
 
 def _light_beside_flood(contest: Contest, rate: int = 500) -> Row:
-    """What a producer of 500 small requests a second sees while 900 KB batches pour in on four connections."""
+    """Measure a producer of 500 small requests a second while batches of 900 KB arrive on four connections."""
     with _topic(contest, 5) as topic:
         flood_batch = load.batch(900, 1000)
         flood = [load.produce_frame(topic, [index], flood_batch) for index in range(4)]
@@ -209,7 +208,7 @@ def _light_beside_flood(contest: Contest, rate: int = 500) -> Row:
         def measure(side: Side) -> Sample:
             seconds = contest.seconds
             with load.start(side.port, flood, connections=4, in_flight=1, seconds=seconds + 1) as beside:
-                time.sleep(0.5)  # until it flows
+                time.sleep(0.5)  # until the load has started
                 sample = load.run(side.port, light, connections=1, in_flight=8, seconds=seconds - 0.5, rate=rate)
                 beside.result(60)
             return {name: sample[name] for name in ("p50_us", "p99_us")}

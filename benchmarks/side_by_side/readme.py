@@ -1,12 +1,12 @@
-"""README.md's two tables beside Apache Kafka, made of results.json so that neither can say another number.
+"""The two tables of README.md that compare with Apache Kafka, generated from results.json.
 
 ```
 <!-- figures -->      what a user meets: starting, memory, in seconds and MB of both
 <!-- ratios -->       one line a kind of work, those that we lose included
 <!-- end -->          behind each of them
 ```
-A cell begins with the compiled broker, which is what `pip install` gives; plain Python is in brackets. Work that
-results.json does not have is left out.
+A cell begins with the compiled broker, which is what `pip install` gives; plain Python is in brackets. Work without a
+result is left out.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIGURES = {
     "start with 5,000 partitions after kill -9, until all serve": "the same after kill -9, until all serve",
     "resident with 5,000 partitions": "memory with 5,000 partitions",
 }
-"""What README calls the work of the first table."""
+"""The names of the work in README's first table."""
 _RATIOS = [
     "Java producer, 1024 B, batch.size 16 KiB, acks=all, none",
     "Java producer, 100 B, batch.size 16 KiB, acks=all, lz4",
@@ -55,7 +55,7 @@ Rows = Mapping[str, Row]
 
 
 def renew(run: Run, readme: Path) -> None:
-    """Write both tables anew. Raises ValueError if a mark is missing."""
+    """Write both tables. Raises ValueError if a mark is missing."""
     text = readme.read_text()
     plain = {row.work: row for row in run.rows if row.group in _GROUPS}
     compiled = {row.work: row for row in run.rows if row.group in {group + COMPILED for group in _GROUPS}}
@@ -97,7 +97,7 @@ def _ratios(plain: Rows, compiled: Rows) -> Iterator[str]:
 
 
 def _ratio(row: Row | None, figures: Collection[str]) -> str:
-    """The ratio of the one of these figures that the row has; nothing if it has none."""
+    """Return the ratio of the one of these figures that the row has; empty if it has none."""
     return "" if row is None else "".join(f"{row.ratio(each):.2f}" for each in row.figures() if each in figures)
 
 

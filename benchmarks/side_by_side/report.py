@@ -1,4 +1,4 @@
-"""RESULTS.md: what a run found, where, and what was wanted. And the same as a table on a terminal."""
+"""RESULTS.md: the results of a run, the machine and the goals. Also the results as a table on a terminal."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ _CLIENT_GOALS = {("aiokafka", "records_per_s"): 2.0, ("aiokafka", "client_rss_mb
 
 
 def begin(baseline: str, rounds: int, seconds: float) -> Run:
-    """A run of today on this machine, without rows."""
+    """Return a run of today on this machine, without rows."""
     return Run(datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"), baseline, _machine(), _versions(), rounds, seconds)
 
 
 def build() -> str:
-    """COMPILED, if the hottest modules of this tree are compiled; else nothing."""
+    """Return COMPILED if the hottest modules of this tree are compiled; otherwise an empty string."""
     return COMPILED if is_compiled() else ""
 
 
@@ -94,9 +94,9 @@ def _versions() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The last commit that changed code, with `-dirty` behind it where code is not as committed; empty without git.
+    """Return the last commit that changed code, with `-dirty` if code differs from it; empty without git.
 
-    What runs before this one have written, on pages and in pictures, is no code.
+    Pages and pictures that earlier runs have written are not code.
     """
     code = ("--", "*.py", "*.c", "pyproject.toml")
     changed = _git("status", "--porcelain", "--untracked-files=no", *code)
@@ -120,14 +120,14 @@ def _shown(row: Row, side: str, figure: str) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, or all before the point."""
+    """Return three digits, or all before the point."""
     if value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"
 
 
 def _goal(row: Row, figure: str) -> str:
-    """The goal, and whether it is reached: `≥ 1.2 ✓`."""
+    """Return the goal, and whether it is reached: `≥ 1.2 ✓`."""
     goal = row.goals.get(figure)
     return "" if goal is None else _judged(row.ratio(figure), figure, goal)
 
@@ -138,9 +138,9 @@ def _judged(ratio: float, figure: str, goal: float) -> str:
 
 
 def write(run: Run, directory: Path, finished: Collection[tuple[str, str]], order: Sequence[tuple[str, str]]) -> None:
-    """RESULTS.md, results.json and the plots, into `directory`, with what earlier runs have left there.
+    """Write RESULTS.md, results.json and the plots into `directory`, with the rows of earlier runs there.
 
-    `finished`: the parts that were measured whole; `order`: all parts, in the order of the page.
+    `finished`: the parts that were completed; `order`: all parts, in the order of the page.
     """
     directory.mkdir(parents=True, exist_ok=True)
     if (directory / NUMBERS).exists():
@@ -157,7 +157,7 @@ def write(run: Run, directory: Path, finished: Collection[tuple[str, str]], orde
 
 
 def render(run: Run, directory: Path) -> None:
-    """RESULTS.md and the plots of a run that is complete."""
+    """Write RESULTS.md and the plots of a run."""
     from benchmarks.side_by_side import plots
 
     pictures = plots.draw(run, directory / "plots")
@@ -165,7 +165,7 @@ def render(run: Run, directory: Path) -> None:
 
 
 def page(run: Run, pictures: dict[str, list[str]]) -> Iterator[str]:
-    """The lines of RESULTS.md. `pictures`: the names of those that were drawn, by group."""
+    """Yield the lines of RESULTS.md. `pictures`: their names by group."""
     yield "# Odradek and Apache Kafka on one machine"
     yield ""
     yield "Written by `make bench`; the numbers of every round are in [results.json](results.json). Both brokers were"
@@ -213,7 +213,7 @@ def _title(group: str) -> str:
 
 
 def summary(rows: Iterable[Row]) -> Iterator[str]:
-    """A line for each kind of work that has goals: the ratios to the baseline, with what was aimed at."""
+    """Yield a line for each kind of work with goals: the ratios to the baseline, and the goals."""
     yield "Ours divided by Apache Kafka's, and the ratio that was aimed at: at least of rates, at most of the others."
     yield ""
     yield "| work | rate | broker CPU | memory, start | median latency | 99 % |"
@@ -231,7 +231,7 @@ def _summed_up(row: Row, figures: Collection[str]) -> str:
 
 
 def _measured(rows: Iterable[Row]) -> Iterator[str]:
-    """A line for each part of a group, and each run that has measured something of it."""
+    """Yield a line for each part of a group, and each run that measured it."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         found.setdefault((row.part, row.measured), []).append(row)
@@ -261,7 +261,7 @@ def _table(rows: Iterable[Row], baseline: str) -> Iterator[str]:
 
 
 def _growth_table(rows: Iterable[Row], baseline: str) -> Iterator[str]:
-    """For each series what a request takes at its largest size, divided by what it takes at its smallest."""
+    """Yield for each series the cost of a request at the largest size, divided by that at the smallest."""
     yield "What a request takes at the largest size, divided by what the same request took at the smallest right"
     yield "before, in the same round. A cost that does not grow stays at 1:"
     yield ""
@@ -278,7 +278,7 @@ def _growth_table(rows: Iterable[Row], baseline: str) -> Iterator[str]:
 
 
 def _client_table(rows: Iterable[Row], baseline: str, figures: Mapping[str, str]) -> Iterator[str]:
-    """Our client's figures divided by those of the others, on each broker; `figures` by what they are called."""
+    """Yield our client's figures divided by those of the others, on each broker; `figures` by their names."""
     by_work: dict[str, dict[str, Row]] = {}
     for row in rows:
         client, _, work = row.work.partition(": ")
@@ -295,14 +295,14 @@ def _client_table(rows: Iterable[Row], baseline: str, figures: Mapping[str, str]
 
 
 def _beside(client: str, ours: Row, other: Row, side: str, figure: str) -> str:
-    """The ratio of two clients, with what was aimed at."""
+    """Return the ratio of two clients, with the goal."""
     ratio = ours.median(side, figure) / other.median(side, figure)
     goal = _CLIENT_GOALS.get((client, figure))
     return f"{ratio:.2f}" if goal is None else f"{ratio:.2f} ({_judged(ratio, figure, goal)})"
 
 
 def print_regressions(run: Run, tolerance: float) -> int:
-    """Say what got worse than the baseline; returns the exit status."""
+    """Print what is worse than the baseline; return the exit status."""
     worse = [f"{row.work}: {figure}" for row in run.rows for figure in row.figures() if row.is_worse(figure, tolerance)]
     for each in worse:
         print(f"worse than {run.baseline} by more than {tolerance:.0%} in every round: {each}")

@@ -1,7 +1,7 @@
-"""The numbers of a run, the goals that they are held against, and both as JSON.
+"""The numbers of a run and their goals, and both as JSON.
 
 A `Sample` is one round of one broker: figures by name, in the units of `FIGURES`. A `Row` is one kind of work: the
-samples of both. What is said of a row is the median of each figure and the ratio of the medians, ours to the other's.
+samples of both brokers. Its results are the median of each figure and the ratio of the medians, ours to the other's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ BASELINE = "baseline"
 """Apache Kafka, or an earlier commit of ours."""
 ODRADEK = "odradek"
 COMPILED = ", compiled"
-"""What the groups' names end with when the broker that was measured was compiled, as wheels are and no checkout is."""
+"""The end of a group's name if the measured broker was compiled, as wheels are and checkouts are not."""
 
 Sample = dict[str, float]
 
@@ -39,7 +39,7 @@ FIGURES = {
     "cpu_growth": ("CPU ÷ that at the smallest size", "less is better"),
     "p50_growth": ("median ÷ that at the smallest size", "less is better"),
 }
-"""Every figure that a sample may have: its unit, and which way is good."""
+"""Every figure that a sample may have: its unit, and whether more is better."""
 
 MORE_IS_BETTER = {name for name, (_, way) in FIGURES.items() if way.startswith("more")}
 
@@ -70,7 +70,7 @@ class Row:
         return median(self._values(side, figure))
 
     def spread(self, side: str, figure: str) -> float:
-        """Half of the way from the lowest to the highest round, as a part of the median."""
+        """Half the difference of the highest and the lowest round, as a fraction of the median."""
         values = self._values(side, figure)
         middle = median(values)
         return (max(values) - min(values)) / 2 / middle if middle else 0.0
@@ -79,7 +79,7 @@ class Row:
         """Ours to the baseline's."""
         ours, other = self.median(ODRADEK, figure), self.median(BASELINE, figure)
         if ours == other:
-            return 1.0  # of two zeros, too: some tools tell whole milliseconds
+            return 1.0  # also of two zeros: some tools report whole milliseconds
         return ours / other if other else float("inf")
 
     def is_worse(self, figure: str, tolerance: float) -> bool:
@@ -90,7 +90,7 @@ class Row:
         return min(ours) > max(others) and self.ratio(figure) > 1 + tolerance
 
     def reaches(self, figure: str) -> bool | None:
-        """Whether the goal is reached; None if there is none."""
+        """Whether the goal is reached; None without a goal."""
         goal = self.goals.get(figure)
         return None if goal is None else reaches(self.ratio(figure), figure, goal)
 
@@ -102,7 +102,7 @@ def reaches(ratio: float, figure: str, goal: float) -> bool:
 
 @dataclass
 class Run:
-    """One run: where, of what, beside what, and its rows."""
+    """One run: the machine, the commit, the baseline, and its rows."""
 
     date: str
     baseline: str
@@ -114,14 +114,14 @@ class Run:
 
     @property
     def stamp(self) -> str:
-        """When a row was measured, and at which commit of ours."""
+        """The time and our commit of a measurement."""
         return f"{self.date}, {self.versions['Odradek']}"
 
     def take_over(self, earlier: Run, finished: Collection[tuple[str, str]]) -> None:
-        """Add the rows of an earlier run that this one has not measured again.
+        """Add the rows of an earlier run that this one did not measure again.
 
-        `finished` are the parts (group, part) that were measured whole: nothing older of them stays. Of a run on a
-        different machine or beside another baseline nothing is taken over: its rows are not to be compared with these.
+        `finished` are the completed parts (group, part), of which no older row stays. Rows of another machine or
+        another baseline are not added, because they are not comparable.
         """
         if (earlier.machine, earlier.baseline) != (self.machine, self.baseline):
             return
@@ -140,7 +140,7 @@ class Run:
 
 
 def series(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    """The rows of growth by what grows: the work with an N where its size is."""
+    """Return the rows of growth by series: the name of the work with N in place of the size."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         before, size, after = row.work.rpartition(f"{row.x:,.0f}")

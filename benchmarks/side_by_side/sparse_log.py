@@ -6,9 +6,8 @@
 └────────────────────────────────────────┘                    └───────┘
 ```
 
-They are written by our own storage into the log directory of a broker that is stopped, Apache Kafka's or ours, into
-partitions that it has made: segments, indexes and checkpoints are those of a log that was produced. Each byte may be
-read, and every checksum is right.
+Our storage writes them into the log directory of a stopped broker, Apache Kafka's or ours, into existing partitions.
+Segments, indexes and checkpoints are like those of a produced log. Every byte can be read, and every checksum is right.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _OFFSET_BYTES = 8
 
 
 class _SparseFiles(OsFiles):
-    """Writes the two ends of a large piece alone: between them are zeros, in what this module writes."""
+    """Files that write only the two ends of a large piece; the bytes between are zeros here."""
 
     def pwrite(self, descriptor: int, data: BytesLike, position: int) -> None:
         if len(data) < _VALUE_BYTES:
@@ -44,10 +43,10 @@ class _SparseFiles(OsFiles):
 
 
 def fill(log_dir: Path, sizes: Mapping[str, int], segment_bytes: int, middle: bytes) -> dict[str, int]:
-    """Give partition 0 of each topic a log of so many MB with the batch `middle` amid it; returns its offset in each.
+    """Fill partition 0 of each topic with so many MB, with the batch `middle` in the middle; return its offset in each.
 
     The broker must have stopped cleanly. The batches before `middle` are a second older than load.TIMESTAMP, those
-    behind it a second younger.
+    after it a second newer.
     """
     config = LogConfig(segment_bytes=segment_bytes)
     directory = LogDir(log_dir, clock=SystemClock(), randomness=SystemRandomness(), files=_SparseFiles())
@@ -71,7 +70,7 @@ def _fill(log: Log, megabytes: int, middle: bytes) -> int:
 
 def _append(log: Log, batch: bytearray, times: int) -> None:
     for _ in range(times):
-        batch[:_OFFSET_BYTES] = bytes(_OFFSET_BYTES)  # the append before has given it an offset
+        batch[:_OFFSET_BYTES] = bytes(_OFFSET_BYTES)  # the previous append has set an offset
         log.append_as_leader(memoryview(batch), 0, load.TIMESTAMP)
 
 

@@ -1,4 +1,4 @@
-"""What a process has used, from /proc: CPU of itself and its children, and resident memory."""
+"""The CPU time of a process and its children, and their resident memory, from /proc."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def family(pid: int) -> list[int]:
-    """A process and its descendants."""
+    """Return a process and its descendants."""
     found = [pid]
     for parent in found:
         try:
@@ -22,7 +22,7 @@ def family(pid: int) -> list[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time so far, in steps of the kernel's clock tick (10 ms)."""
+    """Return user and system time so far, in steps of the kernel's clock tick (10 ms)."""
     ticks = 0
     for each in family(pid):
         try:
@@ -34,7 +34,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """Physical memory now; pages that two of the processes share count twice."""
+    """Return the present physical memory; pages that two of the processes share count twice."""
     total = 0
     for each in family(pid):
         try:
