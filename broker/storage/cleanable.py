@@ -26,19 +26,12 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from odradek.broker.storage.log_config import NO_LIMIT, LogConfig
+from odradek.broker.storage.retention import RetainedSegment
 from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET
 
 
-class CompactedSegment(Protocol):
+class CompactedSegment(RetainedSegment, Protocol):
     """A segment as this decision needs it: base offset, size, and times (ms) where a lag is configured."""
-
-    @property
-    def base_offset(self) -> int: ...
-
-    @property
-    def size(self) -> int: ...
-
-    def retention_timestamp(self) -> int: ...
 
     def first_timestamp(self) -> int: ...
 

@@ -185,7 +185,7 @@ class BatchValidator:
         if self._always_walks or changes_codec:
             return self._walk(records, header, now_ms, changes_codec, max_decompressed)
         if self._log_append_time:
-            if attributes & TIMESTAMP_TYPE_BIT:
+            if header.has_append_time:
                 raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
             stamp_log_append_time(records, 0, header, now_ms)
             return records, read_batch_header(records), 0
@@ -193,7 +193,7 @@ class BatchValidator:
         if max_timestamp - now_ms > self._after_max_ms or max_timestamp < header.base_timestamp:
             # The header may be wrong, and an error names the records.
             return self._walk(records, header, now_ms, changes_codec=False, max_decompressed=max_decompressed)
-        if attributes & TIMESTAMP_TYPE_BIT:
+        if header.has_append_time:
             return self._set_create_time(records, header, max_timestamp)
         return records, header, 0
 
@@ -226,15 +226,15 @@ class BatchValidator:
         if self._log_append_time:
             stamp_log_append_time(records, 0, header, now_ms)
             return records, read_batch_header(records), converted
-        if found.max_timestamp != header.max_timestamp or header.attributes & TIMESTAMP_TYPE_BIT:
+        if found.max_timestamp != header.max_timestamp or header.has_append_time:
             return self._set_create_time(records, header, found.max_timestamp, converted)
         return records, header, converted
 
     def _timestamps_are_fine(self, found: RecordTimestamps, header: BatchHeader, now_ms: int) -> bool:
         if self._log_append_time:
-            return not header.attributes & TIMESTAMP_TYPE_BIT
+            return not header.has_append_time
         if found.max_timestamp == NO_TIMESTAMP:
-            return not header.attributes & TIMESTAMP_TYPE_BIT
+            return not header.has_append_time
         return (
             found.max_timestamp - now_ms <= self._after_max_ms and now_ms - found.min_timestamp <= self._before_max_ms
         )
@@ -275,7 +275,7 @@ class BatchValidator:
         if not self._log_append_time and timestamp != NO_TIMESTAMP:
             is_fine = timestamp - now_ms <= self._after_max_ms and now_ms - timestamp <= self._before_max_ms
             return None if is_fine else self._out_of_bounds(timestamp, now_ms)
-        return _BROKER_TIME if header.attributes & TIMESTAMP_TYPE_BIT else None
+        return _BROKER_TIME if header.has_append_time else None
 
     def _recompress(self, records: WritableBatch, header: BatchHeader) -> WritableBatch:
         codec = self._codec
@@ -293,7 +293,7 @@ class BatchValidator:
         self, records: WritableBatch, header: BatchHeader, max_timestamp: int, converted: int = 0
     ) -> ValidBatch:
         """Mark the timestamps as the producer's, `max_timestamp` being the largest."""
-        if max_timestamp == NO_TIMESTAMP and header.attributes & TIMESTAMP_TYPE_BIT:
+        if max_timestamp == NO_TIMESTAMP and header.has_append_time:
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, _BROKER_TIME)
         stamp_create_time(records, 0, header, max_timestamp)
         return records, read_batch_header(records), converted
