@@ -91,13 +91,13 @@ class ReceiveArena:
         """Never write before `position` again: the bytes there are still referenced."""
         if position > self._size // 2:
             full = self._buffer
-            self._use(self.take(self._size))
-            self.give(full)
+            self._use(self.acquire(self._size))
+            self.release(full)
         else:
             self.position = position
             self.room = self.view[position:]
 
-    def take(self, size: int) -> bytearray:
+    def acquire(self, size: int) -> bytearray:
         """Return a new or reused buffer of at least `size` bytes; its content is undefined."""
         for index, buffer in enumerate(self._pool):
             if size <= len(buffer) <= 2 * size and _is_free(buffer):
@@ -106,7 +106,7 @@ class ReceiveArena:
                 return buffer
         return self.memory.create(size) if size > _LARGE else bytearray(size)
 
-    def give(self, buffer: bytearray) -> None:
+    def release(self, buffer: bytearray) -> None:
         """Add a large buffer to the pool; it is reused when no view of it is left."""
         if self.memory.is_full:
             return  # others need its memory
@@ -295,7 +295,7 @@ class FrameReader:
         if limit == rest <= _LARGE:
             own = bytearray(view)
         else:
-            own = self._arena.take(limit)
+            own = self._arena.acquire(limit)
             own[:rest] = view
         if self._start:
             self._drop_own()  # otherwise its frame has outgrown it, and the next ones start with a larger buffer
@@ -314,4 +314,4 @@ class FrameReader:
     def _drop_own(self) -> None:
         own, self._own = self._own, None
         if own is not None and len(own) > _LARGE:
-            self._arena.give(own)
+            self._arena.release(own)

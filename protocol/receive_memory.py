@@ -53,7 +53,7 @@ class ReceiveMemory:
             if not freed:  # otherwise a thread may have read `is_full` too early to call `on_freed`
                 return
 
-    def freed(self, size: int) -> None:
+    def record_freed(self, size: int) -> None:
         """Record that a buffer was deleted; the buffer calls it, in any thread."""
         self._freed.append(size)
         if self.is_full and self.on_freed is not None:
@@ -72,4 +72,4 @@ class LargeBuffer(bytearray):
         self._size = size
 
     def __del__(self) -> None:
-        self._memory.freed(self._size)
+        self._memory.record_freed(self._size)

@@ -198,11 +198,11 @@ def test_trimming_empties_the_pool() -> None:
     arena = ReceiveArena()
     tracemalloc.start()
     try:
-        used = arena.take(3_000_000)
-        arena.give(used)
+        used = arena.acquire(3_000_000)
+        arena.release(used)
         del used
-        assert len(arena.take(2_000_000)) == 3_000_000
-        arena.give(arena.take(3_000_000))
+        assert len(arena.acquire(2_000_000)) == 3_000_000
+        arena.release(arena.acquire(3_000_000))
         arena.trim()
         assert tracemalloc.get_traced_memory()[0] < 100_000
     finally:

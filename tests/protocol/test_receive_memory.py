@@ -38,9 +38,9 @@ def test_a_deleted_buffer_is_reported_only_while_the_memory_is_full() -> None:
 def test_a_full_arena_keeps_no_buffers() -> None:
     memory = ReceiveMemory(100_000)
     arena = ReceiveArena(1024, memory)
-    arena.give(arena.take(70_000))
+    arena.release(arena.acquire(70_000))
     assert memory.held == 70_000
-    second = arena.take(200_000)
-    arena.give(second)
+    second = arena.acquire(200_000)
+    arena.release(second)
     del second
     assert memory.held == 70_000
