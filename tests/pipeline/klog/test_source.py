@@ -17,12 +17,13 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThan, GreaterThanOrEq
 
 from odradek.broker.storage.log_config import LogConfig
 from odradek.client.record import TopicPartition
+from odradek.pipeline.klog import plan as klog_plan
+from odradek.pipeline.klog import segment_reader
 from odradek.pipeline.klog.options import klog_options
 from odradek.pipeline.klog.plan import KlogPartition, OffsetRangeError
 from odradek.pipeline.klog.segment_reader import SegmentGoneError
 from odradek.pipeline.klog.segments import LogDirectory, NoLogDirError
-from odradek.pipeline.klog.source import KlogReader, segment_reader
-from odradek.pipeline.klog.source import plan as klog_plan
+from odradek.pipeline.klog.source import KlogReader
 from odradek.pipeline.records.damage import CorruptRecordsError
 from odradek.pipeline.schema import column_names
 from tests.storage.logs import NOW, batch, marker, open_log_dir

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.pipeline.records import decoding
 from odradek.pipeline.records.damage import CorruptRecordsError, Mode
 from odradek.pipeline.records.decoding import decode
-from odradek.pipeline.records.decoding import decoding as pipeline_records
 from odradek.pipeline.records.whole_batches import whole_batches
 from odradek.pipeline.schema import arrow_schema, column_names
 from odradek.protocol.compression.codecs import Codec
@@ -121,8 +121,8 @@ def test_wrong_guesses_of_lengths_that_find_no_varint_do_not_split_a_group(monke
         for number, of_batch in enumerate(lengths)
     )
     groups = []
-    read_fields = pipeline_records.read_fields
-    monkeypatch.setattr(pipeline_records, "read_fields", lambda *of: groups.append(of) or read_fields(*of))
+    read_fields = decoding.read_fields
+    monkeypatch.setattr(decoding, "read_fields", lambda *of: groups.append(of) or read_fields(*of))
     assert rows(raw) == list(one_by_one(raw))
     assert len(groups) == 1
 
@@ -252,7 +252,7 @@ def test_behind_a_head_that_cannot_be_one_nothing_is_read(at: int, what: bytes) 
 
 
 def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline_records, "GROUP_BYTES", 100)
+    monkeypatch.setattr(decoding, "GROUP_BYTES", 100)
     raw = b"".join(build(plain(2), base_offset=2 * i) for i in range(50))
     assert len(list(decode(whole_batches(raw), topic="t", partition=3))) > 10
     assert rows(raw) == list(one_by_one(raw))
