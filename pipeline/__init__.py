@@ -22,10 +22,6 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 What reads and writes here knows `protocol`, `client` and the read-only opener of `odradek.broker.storage`.
 """
 
-from odradek.pipeline.session import register, session
-from odradek.pipeline.spark.worker_process import hang_up_quietly, spare_imports
-
-spare_imports()
-hang_up_quietly()
+from odradek.pipeline.spark.spark_session import register, session
 
 __all__ = ["register", "session"]

@@ -34,7 +34,7 @@ from typing import Any
 
 from odradek.client.cli import FAILED, UsageError, exit_status, fail
 from odradek.commands import JOBS, unknown_command
-from odradek.pipeline.session import RequirementMissingError
+from odradek.pipeline.spark.spark_session import RequirementMissingError
 
 COMMANDS = {name: job.summary for name, job in JOBS.items()}
 

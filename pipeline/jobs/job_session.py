@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from odradek.client.cli.output.terminal import is_terminal
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.session import check_requirements, is_submitted, register, session
+from odradek.pipeline.spark.spark_session import check_requirements, is_submitted, register, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

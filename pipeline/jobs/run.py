@@ -6,7 +6,7 @@ import argparse
 
 from odradek.client.cli.arguments.argument_types import not_negative, positive
 from odradek.pipeline.jobs.arguments import add_json_argument, add_spark_arguments
-from odradek.pipeline.session import check_requirements
+from odradek.pipeline.spark.spark_session import check_requirements
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,7 +21,7 @@ from odradek.client.cli.arguments.times import duration_ms, iso
 from odradek.client.cli.output.tables import print_json, print_rows
 from odradek.pipeline.jobs import FAILED, JobError, UsageError
 from odradek.pipeline.jobs.arguments import add_source_arguments, add_spark_arguments
-from odradek.pipeline.session import check_packages
+from odradek.pipeline.spark.spark_session import check_packages
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,7 +25,7 @@ from odradek.pipeline.klog.segment_reader import Chunk, SegmentGoneError, read_r
 from odradek.pipeline.records.damage import Damage, Mode
 from odradek.pipeline.records.decoding import decode, report
 from odradek.pipeline.schema import ARROW_TYPES, column_names, spark_schema
-from odradek.pipeline.spark.worker_process import spare_collections
+from odradek.pipeline.spark.garbage_collection import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,13 +41,13 @@ class KlogDataSource(DataSource):
         return "klog"
 
     def schema(self) -> StructType:
-        spare_collections()
+        freeze_modules()
         options = klog_options(self.options)
         include_corrupt = options.mode is Mode.PERMISSIVE
         return spark_schema(column_names(include_headers=options.include_headers, include_corrupt=include_corrupt))
 
     def reader(self, schema: StructType) -> KlogReader:
-        spare_collections()
+        freeze_modules()
         return KlogReader(klog_options(self.options), _columns(schema))
 
 
@@ -69,7 +69,7 @@ class KlogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of a task. Raises CorruptRecordsError under FAILFAST, SegmentGoneError, OSError."""
-        spare_collections()
+        freeze_modules()
         if not isinstance(partition, KlogPartition):
             return  # of no partitions at all, Spark makes one of its own
         if partition.damage is not None:

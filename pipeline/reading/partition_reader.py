@@ -16,7 +16,7 @@ from odradek.pipeline.reading.options import ReadOptions
 from odradek.pipeline.reading.ranges import OffsetRange
 from odradek.pipeline.reading.wire import EndOfLogError, Wire
 from odradek.pipeline.records.decoding import decode
-from odradek.pipeline.spark.worker_process import spare_collections
+from odradek.pipeline.spark.garbage_collection import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def read_range(options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
     """Yield the records of a range, megabytes at a time. Raises ClientError, CorruptRecordsError, DataLossError."""
-    spare_collections()
+    freeze_modules()
     try:
         with Wire(options.cluster) as wire:
             start = wanted.start

@@ -21,7 +21,7 @@ from odradek.pipeline.reading.offsets import ClusterOffsets, ending_offsets, sta
 from odradek.pipeline.reading.options import ReadOptions, batch_read_options
 from odradek.pipeline.reading.ranges import OffsetRange, cut
 from odradek.pipeline.schema import column_names, spark_schema
-from odradek.pipeline.spark.worker_process import spare_collections
+from odradek.pipeline.spark.garbage_collection import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,29 +38,29 @@ class BrokerDataSource(DataSource):
         return "broker"
 
     def schema(self) -> StructType:
-        spare_collections()
+        freeze_modules()
         return spark_schema(column_names(include_headers=self.options.get("includeheaders", "").lower() == "true"))
 
     def reader(self, schema: StructType) -> BrokerReader:
-        spare_collections()
+        freeze_modules()
         return BrokerReader(batch_read_options(self.options), columns_of(schema))
 
     def streamReader(self, schema: StructType) -> BrokerStreamReader:  # noqa: N802 - Spark's name
         from odradek.pipeline.reading.stream import BrokerStreamReader
 
-        spare_collections()
+        freeze_modules()
         return BrokerStreamReader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> BrokerWriter:
         from odradek.pipeline.writing.sink import BrokerWriter
 
-        spare_collections()
+        freeze_modules()
         return BrokerWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> BrokerStreamWriter:  # noqa: ARG002, N802 - Spark's
         from odradek.pipeline.writing.sink import BrokerStreamWriter
 
-        spare_collections()
+        freeze_modules()
         return BrokerStreamWriter(self.options, schema)
 
 

@@ -2,7 +2,7 @@
 
 `pa.array`, `pa.scalar` and `to_numpy` import pandas, to know whether it has a part in this. That costs a worker's first
 task 0.3 s of a processor, and each one after it a collection of garbage that goes over 34,000 objects more
-(`worker_process`). Here arrays are laid over buffers, which both sides then share: they must not change afterwards.
+(`garbage_collection`). Here arrays are laid over buffers, which both sides then share: they must not change afterwards.
 """
 
 from __future__ import annotations

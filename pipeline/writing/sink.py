@@ -28,7 +28,7 @@ from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, Stri
 from odradek.pipeline.reading.options import WriteOptions, write_options
 from odradek.pipeline.records.arrow_values import number_array, number_scalar, numbers_of
 from odradek.pipeline.schema import HEADERS, HEADERS_TYPE, spark_schema
-from odradek.pipeline.spark.worker_process import spare_collections
+from odradek.pipeline.spark.garbage_collection import freeze_modules
 from odradek.pipeline.writing.batches import Batches, Rows
 from odradek.pipeline.writing.delivery import Delivery
 from odradek.pipeline.writing.partitioning import StickyPartitions, partitions_of_keys
@@ -102,7 +102,7 @@ def write_rows(
 
     Raises ClientError, ValueError.
     """
-    spare_collections()
+    freeze_modules()
     delivery = Delivery(options)
     try:
         delivery.open()

@@ -25,7 +25,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from odradek.client import Producer
-from odradek.pipeline.session import RequirementMissingError, check_requirements
+from odradek.pipeline.spark.spark_session import RequirementMissingError, check_requirements
 from tests.peers.availability import unavailable
 from tests.peers.server import Server
 from tests.pipeline import kill_streams

@@ -26,7 +26,7 @@ SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A local session of two threads that knows `format("broker")`, `format("klog")` and `format("kafka")`."""
-    from odradek.pipeline.session import RequirementMissingError, session
+    from odradek.pipeline.spark.spark_session import RequirementMissingError, session
 
     work = tmp_path_factory.mktemp("spark")
     config = {

@@ -177,7 +177,7 @@ def test_a_job_that_cannot_run_says_what_to_install(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run(line.split()) == 1
-    assert "Spark needs Java 17 or newer, and there is none: install openjdk-17-jre-headless" in capsys.readouterr().err
+    assert "Spark needs Java 17 or newer, and none was found: install openjdk" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert run(line.split()) == 1
     assert "the pipeline needs pyspark: pip install 'odradek[pipeline]'" in capsys.readouterr().err

@@ -6,13 +6,13 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from odradek.pipeline.session import RequirementMissingError, check_java, session
+from odradek.pipeline.spark.spark_session import RequirementMissingError, check_java, session
 
 
 def test_without_java_nothing_is_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(RequirementMissingError, match="Spark needs Java 17 or newer, and there is none"):
+    with pytest.raises(RequirementMissingError, match="Spark needs Java 17 or newer, and none was found"):
         session("none")
 
 

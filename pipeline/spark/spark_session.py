@@ -1,15 +1,14 @@
-"""A Spark session made for the pipeline: both formats known to it, and workers that find this project.
+"""A Spark session with the pipeline's formats, whose workers can import this project.
 
 ```
-session() ── under spark-submit ──► what spark-submit was told: master, addresses, jars
-          └─ else ───────────────► a local master, bound to loopback, without a web page; workers by Unix sockets
-          both ──────────────────► UTC, the Python that runs here for the workers, register()
+session() ── under spark-submit ──► master, addresses and jars of spark-submit
+          └─ otherwise ──────────► a local master on loopback, without a web page; workers use Unix sockets
+          always ────────────────► UTC, this interpreter for the workers, register()
 ```
 
-Spark starts a Java machine, and workers as processes of their own that import `pipeline` by name. Here they get the
-interpreter and the import path of the process that asks for the session; on a cluster the project must be installed,
-or sent along with `--py-files`. PySpark is imported when a session is made, and not before: a command line is answered
-without it.
+Spark starts a JVM, and Python workers as separate processes that import `odradek.pipeline` by name. On this machine
+workers get the interpreter and the import path of this process; on a cluster the project must be installed, or sent
+with `--py-files`. PySpark is imported only when a session is created, so that the command line answers quickly.
 """
 
 from __future__ import annotations
@@ -24,8 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import odradek
-from odradek.pipeline.spark.worker_interpreter import worker_interpreter
-from odradek.pipeline.spark.worker_sockets import socket_settings
+from odradek.pipeline.spark.local_workers import socket_settings, worker_interpreter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +32,7 @@ _PROJECT = Path(odradek.__file__).resolve().parents[1]
 
 _PACKAGES = ("pyspark", "pyarrow", "numpy", "pandas")
 _DEFAULTS = {
-    "spark.sql.session.timeZone": "UTC",  # timestamps of records are in UTC, whatever the machine's zone is
+    "spark.sql.session.timeZone": "UTC",  # as timestamps of records
     "spark.ui.showConsoleProgress": "false",
 }
 _ON_ONE_MACHINE = {
@@ -45,12 +43,12 @@ _ON_ONE_MACHINE = {
 
 
 class RequirementMissingError(Exception):
-    """Spark cannot run here: the message says what to install."""
+    """Spark cannot run here; the message names what to install."""
 
 
 def register(spark: SparkSession) -> None:
-    """Make the formats of the pipeline known to a session, and let Spark hand filters down to them."""
-    # Here and not above, because each worker imports this package, and then one format alone: that saves it 0.1 s.
+    """Register both formats in a session, and allow Spark to push filters down to them."""
+    # Imported here: every worker imports this package but needs one format only, which saves it 0.1 s.
     from odradek.pipeline.klog.source import KlogDataSource
     from odradek.pipeline.reading.source import BrokerDataSource
 
@@ -66,16 +64,16 @@ def session(
     jars: Sequence[str] = (),
     config: Mapping[str, str] = {},
 ) -> SparkSession:
-    """The session of this process, with the pipeline's formats registered; made if there is none.
+    """Return the session of this process with the pipeline's formats registered; create it if there is none.
 
-    Without a `master` it is spark-submit's, and else all processors of this machine. `jars` are paths; `config` wins
-    over everything that is set here. Raises RequirementMissingError before anything is started.
+    The default `master` is that of spark-submit, otherwise `local[*]`. `jars` are paths. `config` overrides every
+    setting made here. Raises RequirementMissingError before anything is started.
     """
     check_requirements()
     from pyspark.sql import SparkSession
 
     if not is_submitted():
-        _show_workers_the_way()
+        _export_python_environment()
     settings = dict(_DEFAULTS)
     if master is None and not is_submitted():
         master = "local[*]"
@@ -95,37 +93,37 @@ def session(
 
 
 def check_requirements() -> None:
-    """Raise RequirementMissingError unless the packages and, where this process is to start it, a Java are there."""
+    """Raise RequirementMissingError unless the packages are installed and, where this process starts Java, a Java."""
     check_packages(_PACKAGES)
     if not is_submitted():
         check_java()
 
 
 def check_packages(names: Sequence[str]) -> None:
-    """Raise RequirementMissingError unless all of these packages of the pipeline's are there."""
+    """Raise RequirementMissingError unless all of these packages of the pipeline are installed."""
     missing = [name for name in names if find_spec(name) is None]
     if missing:
         raise RequirementMissingError(f"the pipeline needs {', '.join(missing)}: pip install 'odradek[pipeline]'")
 
 
 def check_java() -> None:
-    """Raise RequirementMissingError unless Spark's launcher will find a Java: in JAVA_HOME, else on the PATH."""
+    """Raise RequirementMissingError unless Spark's launcher will find Java: in JAVA_HOME, otherwise on the PATH."""
     home = os.environ.get("JAVA_HOME")
     if home and not (Path(home) / "bin" / "java").exists():
-        raise RequirementMissingError(f"JAVA_HOME is {home}, and there is no bin/java in it")
+        raise RequirementMissingError(f"JAVA_HOME is {home}, which contains no bin/java")
     if not home and shutil.which("java") is None:
         raise RequirementMissingError(
-            "Spark needs Java 17 or newer, and there is none: install openjdk-17-jre-headless, or set JAVA_HOME"
+            "Spark needs Java 17 or newer, and none was found: install openjdk-17-jre-headless, or set JAVA_HOME"
         )
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit has started this process, and Java before it."""
+    """Whether spark-submit started this process; then Java runs already."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _show_workers_the_way() -> None:
-    """Let workers run this interpreter, and find this project also where it is not installed."""
+def _export_python_environment() -> None:
+    """Set PYSPARK_PYTHON and PYTHONPATH, so that workers run this interpreter and import this project."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(_PROJECT) not in paths:
@@ -134,7 +132,7 @@ def _show_workers_the_way() -> None:
 
 @contextmanager
 def _interpreter_of_workers(*, on_this_machine: bool) -> Iterator[None]:
-    """While a session is made, name its workers' interpreter, unless somebody has; other processes inherit nothing."""
+    """Set PYSPARK_PYTHON while a session is created, unless the user set it; restore it for other processes."""
     if not on_this_machine or os.environ.get("PYSPARK_PYTHON") != sys.executable:
         yield
         return
