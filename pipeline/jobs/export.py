@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _export_topics(spark: SparkSession, arguments: argparse.Namespace, columns: dict[str, str]) -> dict[str, object]:
-    from odradek.pipeline.jobs.results.stream_progress import follow
+    from odradek.pipeline.jobs.results.summary import follow
     from odradek.pipeline.jobs.source import read_new_records
 
     records = with_partition_columns(read_new_records(spark, arguments), columns)

@@ -39,12 +39,10 @@ from odradek.pipeline.jobs.log_directories.log_parts import (
     joined_report,
     parts_of,
 )
-from odradek.pipeline.jobs.log_directories.shares import shared_out
+from odradek.pipeline.jobs.log_directories.task_shares import divide, task_count
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_TASKS_PER_SLOT = 4  # so that one that is slow keeps nobody waiting for long
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,7 +72,7 @@ def verify(spark: SparkSession, directory: str, share_bytes: int | None = None) 
     files = ReadOnlyFiles()
     partitions = list_partitions(files, directory)
     if share_bytes is None:
-        share_bytes = sum(each.size for each in partitions) // _tasks(spark)
+        share_bytes = sum(each.size for each in partitions) // task_count(spark)
     parts = [(size, part) for each in partitions for size, part in parts_of(each, share_bytes)]
     reports = _of_partitions(spark, directory, partitions, _check_on_workers(spark, directory, parts))
     problems = [problem for report in reports for problem in report.found]
@@ -91,13 +89,9 @@ def verify(spark: SparkSession, directory: str, share_bytes: int | None = None) 
     return outcome, problems[:MAX_PROBLEMS]
 
 
-def _tasks(spark: SparkSession) -> int:
-    return int(spark.sparkContext.defaultParallelism) * _TASKS_PER_SLOT
-
-
 def _check_on_workers(spark: SparkSession, directory: str, parts: Iterable[tuple[int, Part]]) -> list[PartReport]:
     """The reports of these parts, which come with their sizes, in the order of partitions and offsets."""
-    shares = shared_out(parts, _tasks(spark))
+    shares = divide(parts, task_count(spark))
     if not shares:
         return []
     answers = (

@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 from odradek.pipeline.jobs import FAILED, JobError
 from odradek.pipeline.jobs.job_session import spark_for
 from odradek.pipeline.jobs.results.summary import Summary, say
-from odradek.pipeline.taxi.own_broker import own_broker
-from odradek.pipeline.taxi.processes import environment
+from odradek.pipeline.taxi.processes import environment, own_broker
 from odradek.pipeline.taxi.revenue import REVENUE
 from odradek.pipeline.taxi.topics import fill
 from odradek.pipeline.taxi.trips import Trips

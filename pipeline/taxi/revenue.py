@@ -107,7 +107,7 @@ def close_hours(spark: SparkSession, bootstrap_server: str) -> None:
 
 def _sum_up(spark: SparkSession, options: argparse.Namespace) -> list[Any]:
     """Run both queries to the end of the topic, and return what Spark tells of their batches."""
-    from odradek.pipeline.jobs.results.stream_progress import follow
+    from odradek.pipeline.jobs.results.summary import follow
 
     queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)  # one after the other
     return [batch for query in queries for batch in follow(query)]

@@ -14,7 +14,7 @@ from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.offline.listing import list_partitions
 from odradek.pipeline.jobs.log_directories.log_parts import parts_of
-from odradek.pipeline.jobs.log_directories.shares import shared_out
+from odradek.pipeline.jobs.log_directories.task_shares import divide
 from odradek.pipeline.jobs.verify import verify
 from tests.storage.logs import NOW, TOPIC_ID, append, marker, open_log_dir
 from tests.storage.test_golden import HERE
@@ -22,11 +22,11 @@ from tests.storage.test_golden import HERE
 
 def test_shares_are_of_about_the_same_size_and_hold_everything_once() -> None:
     sized = [(size, (f"t-{size}",)) for size in (1, 2, 3, 4, 5, 6, 100)]
-    shares = shared_out(sized, 3)
+    shares = divide(sized, 3)
     assert shares[0] == [("t-100",)]
     assert sorted(name for share in shares for name in share) == sorted(name for _, name in sized)
     assert [sum(int(name[2:]) for (name,) in share) for share in shares[1:]] == [11, 10]
-    assert shared_out(sized[:1], 5) == [[("t-1",)]]
+    assert divide(sized[:1], 5) == [[("t-1",)]]
 
 
 @pytest.fixture

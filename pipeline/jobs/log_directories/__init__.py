@@ -1,9 +1,9 @@
-"""Log directories as jobs read them: parts, offsets, batches.
+"""Log directories, as jobs read them.
 
 | module | what |
 |---|---|
-| `log_offsets` | what the partitions of a log directory hold, and which part of it a job may read |
-| `log_parts` | parts of a log directory, to be checked side by side: whole partitions, or some of the segments of |
-| `shares` | sharing files out to tasks |
-| `stored_batches` | the batches of a log directory as rows, made of their headers; of a few in each segment the |
+| `log_offsets` | the offsets of the partitions that a job reads |
+| `log_parts` | parts of partitions that `verify` checks in parallel |
+| `stored_batches` | batches as rows, for `stats` |
+| `task_shares` | files divided among Spark's tasks |
 """

@@ -17,7 +17,7 @@ from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.names import LOG_SUFFIX
 from odradek.broker.storage.offline.listing import list_partitions
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.log_directories.shares import shared_out
+from odradek.pipeline.jobs.log_directories.task_shares import divide, task_count
 from odradek.protocol.compression.codecs import decompress
 from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, BatchHeader, crc_is_valid, read_batch_header
 from odradek.protocol.records.record_iterator import iter_records
@@ -32,7 +32,6 @@ SCHEMA = """topic string, partition int, offset bigint, records bigint, bytes bi
 null but for batches that were looked into."""
 
 SAMPLES = 8
-_TASKS_PER_SLOT = 4
 
 Segment = tuple[str, int, str, int, bool]
 """Topic, partition, path, size in bytes, and whether it is the active one."""
@@ -45,7 +44,7 @@ def stored_batches(spark: SparkSession, directory: str, topics: list[str] | None
     """
     segments = list(_segments(directory, topics))
     context = spark.sparkContext
-    shares = shared_out([(each[3], each) for each in segments], context.defaultParallelism * _TASKS_PER_SLOT)
+    shares = divide([(each[3], each) for each in segments], task_count(spark))
     rows = context.parallelize(shares, max(len(shares), 1)).flatMap(batches_of)
     return spark.createDataFrame(rows, SCHEMA)
 

@@ -1,11 +1,10 @@
-"""The results of jobs: directories, summaries, pictures.
+"""The output of jobs: directories, summaries, plots.
 
 | module | what |
 |---|---|
-| `counting` | counting records on their way, so that a job's summary costs no second look at them |
-| `filesystem` | the small things that jobs do with directories, on any file system that Spark knows, such as HDFS |
-| `output` | where a job's result goes: a directory that is empty, or that `--overwrite` gives up, in one of three |
-| `stats_plots` | the files that `stats --output` writes: two tables as CSV, and of each topic a picture with six |
-| `stream_progress` | what a stream says while it runs: a line for each batch that had records |
-| `summary` | what a job says: lines on the way, and at its end what it has done, with rates |
+| `output` | the output directory of a job, and the formats that it can have |
+| `filesystem` | operations on directories of any file system that Spark supports, such as HDFS |
+| `counting` | count records while Spark writes them |
+| `summary` | progress lines, and the summary at a job's end |
+| `stats_plots` | the files that `stats --output` writes |
 """
