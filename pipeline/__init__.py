@@ -1,25 +1,25 @@
-"""Topics and log directories as Spark tables, through PySpark's own data source API and Arrow, without a jar.
+"""Topics and log directories as Spark tables, through PySpark's data source API and Arrow, without a jar.
 
 ```python
 from odradek.pipeline import session
 
-spark = session()  # or register(spark), for a session that is there already
+spark = session()  # or register(spark), for an existing session
 spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").option("subscribe", "orders").load()
 ```
 
 | module | what |
 |---|---|
-| `session` | a Spark session that knows the formats |
-| `klog` | `format("klog")`: from options and filters to tasks |
-| `event_loop` | the client's event loop, under code that blocks |
-| `schema` | the columns of a record, as Spark and as Arrow name them |
-| `records` | record batches → Arrow columns |
+| `spark` | the Spark session, and settings of the Python processes that Spark starts |
+| `options` | the options of `format("broker")` |
+| `schema` | the columns of a record, in Spark's and in Arrow's types |
+| `records` | record batches → Arrow columns, and back |
+| `reading` | `format("broker")` as a source: batches and streams |
+| `writing` | `format("broker")` as a sink |
+| `klog` | `format("klog")`: the segment files of a log directory |
+| `blocking_client` | the asyncio client, used from code that blocks |
 | `jobs`, `taxi` | `python -m pipeline`, and its example |
-| `reading` | topics as tables and streams |
-| `spark` | the processes that Spark works in |
-| `writing` | rows as records of topics |
 
-What reads and writes here knows `protocol`, `client` and the read-only opener of `odradek.broker.storage`.
+The formats import `protocol`, `client` and, to read log directories, `odradek.broker.storage`.
 """
 
 from odradek.pipeline.spark.spark_session import register, session

@@ -73,7 +73,8 @@ def compacted(records: DataFrame, *, drop_tombstones: bool = False) -> DataFrame
 
 
 def _records(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
-    from odradek.pipeline.jobs.source import offsets_json, read_records
+    from odradek.pipeline.jobs.source import read_records
+    from odradek.pipeline.options.bounds import offsets_json
 
     options = {"isolation.level": "read_committed"}
     if arguments.log_dir is None:

@@ -18,7 +18,8 @@ import json
 from typing import TYPE_CHECKING
 
 from odradek.pipeline.jobs.partition_columns import with_partition_columns
-from odradek.pipeline.jobs.source import Offsets, offsets_from_json, offsets_json, read_records
+from odradek.pipeline.jobs.source import read_records
+from odradek.pipeline.options.bounds import Numbers, offsets_from_json, offsets_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +58,7 @@ def export_log_dir(
 class _Run:
     """The run at hand: the one that was cut off, or the next, from where the last one ended to where the log does."""
 
-    def __init__(self, files: FileSystem, log_starts: Offsets, log_ends: Offsets) -> None:
+    def __init__(self, files: FileSystem, log_starts: Numbers, log_ends: Numbers) -> None:
         self._files = files
         done = sorted(int(name) for name in files.names(_COMMITS))
         self._number = done[-1] + 1 if done else 0

@@ -161,7 +161,7 @@ def _send(records: DataFrame, arguments: argparse.Namespace) -> None:
 
 def send_when_due(options: dict[str, str], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """In a task: write each record to the topic of `options` when its time has come."""
-    from odradek.pipeline.reading.options import write_options
+    from odradek.pipeline.options.broker_options import write_options
     from odradek.pipeline.writing.sink import write_rows
 
     write_rows(write_options(options), held_back(batches), at_once=True)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Offsets = Mapping[tuple[str, int], int]
-"""By topic and partition."""
 
 
 def read_records(spark: SparkSession, arguments: argparse.Namespace, options: Mapping[str, str] = {}) -> DataFrame:
@@ -38,20 +34,3 @@ def source_options(arguments: argparse.Namespace) -> dict[str, str]:
     elif arguments.topic_pattern is not None:
         options["subscribePattern"] = arguments.topic_pattern
     return options | dict(arguments.option)
-
-
-def offsets_json(offsets: Offsets) -> str:
-    """Offsets as the options `startingOffsets` and `endingOffsets` take them: `{"topic": {"0": 100}}`."""
-    by_topic: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        by_topic.setdefault(topic, {})[str(partition)] = offset
-    return json.dumps(by_topic)
-
-
-def offsets_from_json(text: str) -> dict[tuple[str, int], int]:
-    """The reverse of `offsets_json`."""
-    return {
-        (topic, int(partition)): offset
-        for topic, offsets in json.loads(text).items()
-        for partition, offset in offsets.items()
-    }

@@ -21,16 +21,9 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, cast
 
 from odradek.client.config import IsolationLevel
-from odradek.pipeline.reading.bounds import EARLIEST, LATEST, Bound, read_bound
-from odradek.pipeline.reading.options import (
-    Strategy,
-    Subscription,
-    boolean,
-    choice,
-    isolation_level,
-    number,
-    subscription,
-)
+from odradek.pipeline.options.bounds import EARLIEST, LATEST, Bound, read_bound
+from odradek.pipeline.options.broker_options import Strategy, Subscription, subscription
+from odradek.pipeline.options.option_values import boolean, choice, isolation_level, number
 from odradek.pipeline.records.damage import Mode
 
 _SUBSCRIPTIONS: Final = ("subscribe", "subscribepattern", "assign")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ from odradek.pipeline.klog.filters import LogFilter
 from odradek.pipeline.klog.options import KlogOptions
 from odradek.pipeline.klog.segment_ranges import SegmentRange, segment_ranges
 from odradek.pipeline.klog.segments import LogDirectory, PartitionLog
-from odradek.pipeline.reading.bounds import EARLIEST, LATEST, Bound
+from odradek.pipeline.options.bounds import EARLIEST, LATEST
 from odradek.pipeline.records.damage import Damage
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
@@ -63,13 +63,16 @@ def plan(options: KlogOptions, wanted: LogFilter) -> list[KlogPartition]:
 def _plan(options: KlogOptions, wanted: LogFilter) -> list[KlogPartition]:
     directory = LogDirectory(options.path)
     partitions = _subscribed(directory, options)
-    starts, ends = _numbers(options.start, "starting", partitions), _numbers(options.end, "ending", partitions)
+    starts, ends = options.start.numbers_of(partitions, "starting"), options.end.numbers_of(partitions, "ending")
     found = []
     for partition in filter(wanted.takes, partitions):
         log = directory.open(partition)
         limit = log.last_stable_offset() if options.isolation_level == "read_committed" else log.end_offset
-        start = _start(log, limit, starts[partition], options)
-        end = _end(log, limit, ends[partition], options)
+        start = _resolve(log, limit, options.start.by_time, starts[partition], options)
+        if start is None and options.start_fallback == "error":
+            raise OffsetRangeError(f"{partition} has no record as late as {starts[partition]}")
+        end = _resolve(log, limit, options.end.by_time, ends[partition], options)
+        start, end = limit if start is None else start, limit if end is None else end
         start = max(start, wanted.start_offset, _not_older(log, wanted.earliest_ms))
         found.append((log, start, min(end, wanted.end_offset)))
     pieces = list(_pieces(options, found, options.max_partition_bytes or _MOST_BYTES))
@@ -102,32 +105,8 @@ def _matches(pattern: re.Pattern[str], topic: str) -> bool:
     return topic not in INTERNAL_TOPICS and pattern.fullmatch(topic) is not None
 
 
-def _numbers(bound: Bound, side: str, partitions: list[TopicPartition]) -> Mapping[TopicPartition, tuple[bool, int]]:
-    """For each partition whether its number is a time, and the number."""
-    numbers = bound.each if bound.everywhere is None else dict.fromkeys(partitions, bound.everywhere)
-    if numbers.keys() != set(partitions):
-        raise ValueError(
-            f"{side}Offsets needs a number for each partition that is read, and no others. It has "
-            f"{', '.join(map(str, sorted(numbers)))}; to be read are {', '.join(map(str, partitions))}"
-        )
-    return {partition: (bound.by_time, number) for partition, number in numbers.items()}
-
-
-def _start(log: PartitionLog, limit: int, asked: tuple[bool, int], options: KlogOptions) -> int:
-    found = _resolve(log, limit, asked, options)
-    if found is None and options.start_fallback == "error":
-        raise OffsetRangeError(f"{log.partition} has no record as late as {asked[1]}")
-    return limit if found is None else found
-
-
-def _end(log: PartitionLog, limit: int, asked: tuple[bool, int], options: KlogOptions) -> int:
-    found = _resolve(log, limit, asked, options)
-    return limit if found is None else found
-
-
-def _resolve(log: PartitionLog, limit: int, asked: tuple[bool, int], options: KlogOptions) -> int | None:
-    """The offset that was asked for; None for a time after the last record."""
-    by_time, number = asked
+def _resolve(log: PartitionLog, limit: int, by_time: bool, number: int, options: KlogOptions) -> int | None:
+    """Return the offset that a number of a bound stands for; None for a time after the last record."""
     if by_time:
         record = find_by_timestamp(log.segments, number, log.start_offset)
         return None if record is None or record.offset >= limit else record.offset

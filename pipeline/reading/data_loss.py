@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 
-from odradek.pipeline.reading.options import ReadOptions
+from odradek.pipeline.options.broker_options import ReadOptions
 
 _LOG = logging.getLogger(__name__)
 

@@ -17,12 +17,10 @@ from odradek.client.admin.calls import Calls
 from odradek.client.admin.offsets import list_offsets
 from odradek.client.admin.topics import describe_topics, list_topics
 from odradek.client.config import AdminConfig, IsolationLevel, parse_bootstrap_servers
-from odradek.client.network.cluster import Cluster as ClientCluster
-from odradek.client.network.connection import TcpNetwork
 from odradek.client.record import TopicPartition
-from odradek.pipeline.event_loop import EventLoop
-from odradek.pipeline.reading.bounds import EARLIEST, LATEST, Bound, Numbers
-from odradek.pipeline.reading.options import Cluster, ReadOptions, Subscription
+from odradek.pipeline.blocking_client import EventLoop, connect
+from odradek.pipeline.options.bounds import EARLIEST, LATEST, Bound, Numbers
+from odradek.pipeline.options.broker_options import Cluster, ReadOptions, Subscription
 
 T = TypeVar("T")
 
@@ -95,13 +93,7 @@ async def _started(cluster: Cluster) -> Calls:
         default_api_timeout_ms=_TIMEOUT_MS,
         **cluster.settings,
     )
-    found = ClientCluster(config, TcpNetwork())
-    try:
-        await found.start()
-    except BaseException:
-        await found.close()
-        raise
-    return Calls(config, found)
+    return Calls(config, await connect(config))
 
 
 def starting_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: list[TopicPartition]) -> Numbers:
@@ -126,15 +118,6 @@ def ending_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: li
 
 
 def _resolve(offsets: ClusterOffsets, bound: Bound, side: str, partitions: list[TopicPartition]) -> Numbers:
-    numbers = bound.each if bound.everywhere is None else dict.fromkeys(partitions, bound.everywhere)
-    if numbers.keys() != set(partitions):
-        raise ValueError(
-            f"{side}Offsets{'ByTimestamp' if bound.by_time else ''} needs a number for each partition that is read, "
-            f"and no others. It has {_names(numbers)}; to be read are {_names(partitions)}"
-        )
+    numbers = bound.numbers_of(partitions, side)
     to_ask = {partition: number for partition, number in numbers.items() if bound.by_time or number < 0}
     return numbers | offsets.at(to_ask)
-
-
-def _names(partitions: Iterable[TopicPartition]) -> str:
-    return ", ".join(f"{topic}-{index}" for topic, index in sorted(partitions)) or "none"

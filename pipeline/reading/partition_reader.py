@@ -10,11 +10,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.errors import OffsetOutOfRangeError, UnknownTopicError
+from odradek.pipeline.options.broker_options import ReadOptions
 from odradek.pipeline.reading.data_loss import report_data_loss
+from odradek.pipeline.reading.fetch_client import EndOfLogError, FetchClient
 from odradek.pipeline.reading.offsets import ClusterOffsets
-from odradek.pipeline.reading.options import ReadOptions
 from odradek.pipeline.reading.ranges import OffsetRange
-from odradek.pipeline.reading.wire import EndOfLogError, Wire
 from odradek.pipeline.records.decoding import decode
 from odradek.pipeline.spark.garbage_collection import freeze_modules
 
@@ -26,11 +26,11 @@ def read_range(options: ReadOptions, columns: Sequence[str], wanted: OffsetRange
     """Yield the records of a range, megabytes at a time. Raises ClientError, CorruptRecordsError, DataLossError."""
     freeze_modules()
     try:
-        with Wire(options.cluster) as wire:
+        with FetchClient(options.cluster) as client:
             start = wanted.start
             while start < wanted.end:
                 try:
-                    yield from _read(wire, options, columns, wanted._replace(start=start))
+                    yield from _read(client, options, columns, wanted._replace(start=start))
                     return
                 except OffsetOutOfRangeError:
                     start = _skip(options, wanted._replace(start=start))
@@ -38,9 +38,9 @@ def read_range(options: ReadOptions, columns: Sequence[str], wanted: OffsetRange
         report_data_loss(options, f"{error}.")
 
 
-def _read(wire: Wire, options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[Any]:
+def _read(client: FetchClient, options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[Any]:
     topic, index = wanted.partition
-    for fetched in wire.fetch(
+    for fetched in client.fetch(
         wanted.partition,
         wanted.start,
         wanted.end,

@@ -16,9 +16,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from odradek.client.record import TopicPartition
+from odradek.pipeline.options.broker_options import ReadOptions, batch_read_options
 from odradek.pipeline.reading.data_loss import report_data_loss
 from odradek.pipeline.reading.offsets import ClusterOffsets, ending_offsets, starting_offsets
-from odradek.pipeline.reading.options import ReadOptions, batch_read_options
 from odradek.pipeline.reading.ranges import OffsetRange, cut
 from odradek.pipeline.schema import column_names, spark_schema
 from odradek.pipeline.spark.garbage_collection import freeze_modules

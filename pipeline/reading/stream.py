@@ -30,10 +30,10 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from odradek.pipeline.reading.bounds import Numbers, offsets_json, offsets_of
+from odradek.pipeline.options.bounds import Numbers, flat_offsets, nested_offsets
+from odradek.pipeline.options.broker_options import ReadOptions, stream_read_options
 from odradek.pipeline.reading.data_loss import report_data_loss
 from odradek.pipeline.reading.offsets import ClusterOffsets, starting_offsets
-from odradek.pipeline.reading.options import ReadOptions, stream_read_options
 from odradek.pipeline.reading.ranges import OffsetRange, share
 from odradek.pipeline.reading.source import RangePartition, columns_of, plan
 
@@ -69,7 +69,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's names, here and below
         partitions = self._asked().partitions(self._options.subscription)
-        return offsets_json(starting_offsets(self._asked(), self._options, partitions))
+        return nested_offsets(starting_offsets(self._asked(), self._options, partitions))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         if self._options.max_offsets is not None:
@@ -79,25 +79,25 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
-        starts = offsets_of(start)
+        starts = flat_offsets(start)
         ends = self._ends()
         starts |= self._starts_of_new(starts, ends)
         if isinstance(limit, ReadAllAvailable):
-            return offsets_json(ends)
+            return nested_offsets(ends)
         if self._is_too_little(sum(ends[one] - starts[one] for one in ends)):
             return start
         if isinstance(limit, ReadMaxRows):
             ends = share(starts, ends, limit.max_rows)
-        return offsets_json(ends)
+        return nested_offsets(ends)
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802
-        return offsets_json(self._ends())
+        return nested_offsets(self._ends())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._target = self._ends()
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
-        starts, ends = offsets_of(start), offsets_of(end)
+        starts, ends = flat_offsets(start), flat_offsets(end)
         new = self._starts_of_new(starts, ends)
         for (topic, index), offset in new.items():
             if offset > 0:

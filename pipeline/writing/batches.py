@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from odradek.client.record import TopicPartition
-from odradek.pipeline.reading.options import WriteOptions
+from odradek.pipeline.options.broker_options import WriteOptions
 from odradek.pipeline.records.arrow_values import number_array, number_scalar, numbers_of
 from odradek.pipeline.records.encoding import encode_records, join_batch
 from odradek.pipeline.writing.delivery import Delivery

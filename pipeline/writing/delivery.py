@@ -29,9 +29,8 @@ from odradek.client.network.cluster import Cluster as ClientCluster
 from odradek.client.network.connection import TcpNetwork
 from odradek.client.producer.producer_id import init_producer_id
 from odradek.client.record import TopicPartition
-from odradek.pipeline.event_loop import EventLoop
-from odradek.pipeline.reading.options import WriteOptions
-from odradek.pipeline.reading.wire import client_config
+from odradek.pipeline.blocking_client import EventLoop
+from odradek.pipeline.options.broker_options import WriteOptions
 from odradek.pipeline.records.encoding import halves
 from odradek.protocol.api import PRODUCE_KEY
 from odradek.protocol.buffer import Buffer
@@ -72,7 +71,7 @@ class Delivery:
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
-        self._config = client_config(options.cluster)
+        self._config = options.cluster.client_config()
         self._loop = EventLoop()
         self._lanes: dict[TopicPartition, _Lane] = {}
         self._under_way: deque[tuple[asyncio.Task[None], int]] = deque()

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType
 
-from odradek.pipeline.reading.options import WriteOptions, write_options
+from odradek.pipeline.options.broker_options import WriteOptions, write_options
 from odradek.pipeline.records.arrow_values import number_array, number_scalar, numbers_of
 from odradek.pipeline.schema import HEADERS, HEADERS_TYPE, spark_schema
 from odradek.pipeline.spark.garbage_collection import freeze_modules

@@ -11,9 +11,9 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from odradek.client.record import TopicPartition
+from odradek.pipeline.options.broker_options import batch_read_options, write_options
 from odradek.pipeline.reading.data_loss import DataLossError
 from odradek.pipeline.reading.offsets import ClusterOffsets
-from odradek.pipeline.reading.options import batch_read_options, write_options
 from odradek.pipeline.reading.partition_reader import read_range
 from odradek.pipeline.reading.ranges import OffsetRange
 from odradek.pipeline.writing.sink import write_rows

@@ -14,7 +14,6 @@ from odradek.pipeline.jobs import COMMANDS, TERMINATED, UsageError, run
 from odradek.pipeline.jobs.job_session import cause_of, is_for_users
 from odradek.pipeline.jobs.partition_columns import partition_columns
 from odradek.pipeline.jobs.results.summary import Summary
-from odradek.pipeline.jobs.source import offsets_from_json, offsets_json
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -70,12 +69,6 @@ def test_columns_to_partition_by() -> None:
     for wrong in ("value.", "zone", "value.offset", "value.date", "value.a,value.a", "value.a-b"):
         with pytest.raises(UsageError, match=r"it is topic, date or value\.FIELD"):
             partition_columns(wrong)
-
-
-def test_offsets_as_the_connector_writes_them() -> None:
-    offsets = {("t", 0): 5, ("t", 10): 7, ("u", 0): 0}
-    assert offsets_json(offsets) == '{"t": {"0": 5, "10": 7}, "u": {"0": 0}}'
-    assert offsets_from_json(offsets_json(offsets)) == offsets
 
 
 def test_the_cause_is_told_and_not_the_traceback() -> None:
@@ -177,7 +170,9 @@ def test_a_job_that_cannot_run_says_what_to_install(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert run(line.split()) == 1
-    assert "Spark needs Java 17 or newer, and none was found: install openjdk" in capsys.readouterr().err
+    assert (
+        "Spark needs Java 17 or newer, and none was found: install openjdk-17-jre-headless" in capsys.readouterr().err
+    )
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert run(line.split()) == 1
     assert "the pipeline needs pyspark: pip install 'odradek[pipeline]'" in capsys.readouterr().err

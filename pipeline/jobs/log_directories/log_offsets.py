@@ -10,6 +10,7 @@ from odradek.broker.storage.cleanable import cleanable_part
 from odradek.broker.storage.log_config import LogConfig
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.klog.segments import LogDirectory, NoLogDirError, PartitionLog
+from odradek.pipeline.options.bounds import Numbers
 
 _READ_COMMITTED = ("isolation.level", "read_committed")
 
@@ -17,8 +18,8 @@ _READ_COMMITTED = ("isolation.level", "read_committed")
 class LogRanges(NamedTuple):
     """By topic and partition: the first offset, and the end (exclusive)."""
 
-    starts: dict[tuple[str, int], int]
-    ends: dict[tuple[str, int], int]
+    starts: Numbers
+    ends: Numbers
 
 
 def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) -> LogRanges:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.client.record import TopicPartition
-from odradek.pipeline.reading.options import write_options
+from odradek.pipeline.options.broker_options import write_options
 from odradek.pipeline.writing import batches
 from odradek.pipeline.writing.batches import Batches, Rows
 from odradek.protocol.records.batch_header import read_batch_header

@@ -15,7 +15,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from odradek.pipeline.reading.options import write_options
+from odradek.pipeline.options.broker_options import write_options
 from odradek.pipeline.writing.sink import BrokerWriter, check_columns
 
 BROKER = {"kafka.bootstrap.servers": "localhost:9092"}

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from odradek.client.record import TopicPartition
-from odradek.pipeline.reading.bounds import EARLIEST, LATEST, at_place
-from odradek.pipeline.reading.options import Subscription, batch_read_options, stream_read_options, write_options
+from odradek.pipeline.options.bounds import EARLIEST, LATEST, at_place
+from odradek.pipeline.options.broker_options import Subscription, batch_read_options, stream_read_options, write_options
 
 BROKER = {"kafka.bootstrap.servers": "localhost:9092"}
 READ = BROKER | {"subscribe": "t"}

@@ -16,9 +16,17 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, cast
 
-from odradek.client.config import COMPRESSION_LEVELS, ClientSettings, CompressionType, IsolationLevel
+from odradek.client.config import (
+    COMPRESSION_LEVELS,
+    ClientConfig,
+    ClientSettings,
+    CompressionType,
+    IsolationLevel,
+    parse_bootstrap_servers,
+)
 from odradek.client.record import TopicPartition
-from odradek.pipeline.reading.bounds import EARLIEST, LATEST, Bound, read_bound, read_partitions
+from odradek.pipeline.options.bounds import EARLIEST, LATEST, Bound, read_bound, read_partitions
+from odradek.pipeline.options.option_values import boolean, choice, duration_ms, isolation_level, number
 
 Strategy = Literal["error", "latest"]
 
@@ -99,6 +107,10 @@ class Cluster(NamedTuple):
 
     bootstrap_servers: str
     settings: ClientSettings
+
+    def client_config(self) -> ClientConfig:
+        """The settings of a client of this cluster. Raises ConfigurationError."""
+        return ClientConfig(bootstrap_servers=parse_bootstrap_servers(self.bootstrap_servers), **self.settings)
 
 
 class ReadOptions(NamedTuple):
@@ -183,7 +195,7 @@ def _read_options(options: Mapping[str, str], start: int) -> ReadOptions:
         ),
         max_offsets=max_offsets,
         min_offsets=min_offsets,
-        max_delay_ms=_duration(options.get("maxtriggerdelay", "15m")),
+        max_delay_ms=duration_ms(options, "maxtriggerdelay", "15m"),
         min_partitions=number(options, "minpartitions", 1),
         max_records=number(options, "maxrecordsperpartition", 1),
         fail_on_data_loss=boolean(options, "failondataloss", default=True),
@@ -254,13 +266,6 @@ def _not_at(bound: Bound, place: int, option: str, name: str) -> None:
             raise ValueError(f"a batch has nothing to read if {option} is {name} for {topic}-{index}")
 
 
-def isolation_level(options: Mapping[str, str]) -> IsolationLevel:
-    """`kafka.isolation.level`, or without the prefix. Raises ValueError."""
-    levels = ("read_uncommitted", "read_committed")
-    shorter = choice(options, "isolation.level", levels, "read_uncommitted")
-    return cast("IsolationLevel", choice(options, "kafka.isolation.level", levels, shorter))
-
-
 def _compression_level(options: Mapping[str, str], compression: str) -> int | None:
     name = f"kafka.compression.{compression}.level"
     if name not in options:
@@ -269,37 +274,3 @@ def _compression_level(options: Mapping[str, str], compression: str) -> int | No
     if not text.lstrip("-").isdecimal() or int(text) not in levels:
         raise ValueError(f"{name} is {text!r}: {compression} has the levels {levels[0]} to {levels[-1]}")
     return int(text)
-
-
-def choice(options: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
-    """One of the choices, in lower case. Raises ValueError."""
-    value = options.get(name, default).strip().lower()
-    if value not in choices:
-        raise ValueError(f"{name} is {options[name]!r}: choose one of {', '.join(choices)}")
-    return value
-
-
-def boolean(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """Raises ValueError unless it is true or false."""
-    return choice(options, name, ("true", "false"), str(default).lower()) == "true"
-
-
-def number(options: Mapping[str, str], name: str, least: int) -> int | None:
-    """A whole number, or None if it was not given. Raises ValueError for less than `least`."""
-    text = options.get(name)
-    if text is None:
-        return None
-    if not text.strip().isdecimal() or int(text) < least:
-        raise ValueError(f"{name} is {text!r}: it must be a number, at least {least}")
-    return int(text)
-
-
-_UNITS_MS: Final = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
-def _duration(text: str) -> int:
-    """Milliseconds of a time as Spark writes them: `15m`, `500ms`."""
-    found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
-    if found is None or found[2] not in _UNITS_MS:
-        raise ValueError(f"maxTriggerDelay is {text!r}: write a number with ms, s, m, h or d")
-    return int(int(found[1]) * _UNITS_MS[found[2]])

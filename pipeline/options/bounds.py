@@ -12,7 +12,7 @@ Of several the timestamp wins over the timestamps by partition, and those over t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from odradek.client.record import TopicPartition
@@ -29,6 +29,18 @@ class Bound(NamedTuple):
     by_time: bool
     everywhere: int | None
     each: Numbers
+
+    def numbers_of(self, partitions: Iterable[TopicPartition], side: str) -> Numbers:
+        """Return the number of each partition; `side` is "starting" or "ending". Raises ValueError."""
+        partitions = sorted(partitions)
+        if self.everywhere is not None:
+            return dict.fromkeys(partitions, self.everywhere)
+        if self.each.keys() != set(partitions):
+            raise ValueError(
+                f"{side}Offsets{'ByTimestamp' if self.by_time else ''} must have a number for each partition that is "
+                f"read, and for no other. It has {_names(self.each)}; the query reads {_names(partitions)}"
+            )
+        return self.each
 
 
 def at_place(place: int) -> Bound:
@@ -79,21 +91,35 @@ def read_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
         raise ValueError(f'{option} is JSON such as {{"orders": [0, 1]}}, and not {text}') from None
 
 
-def offsets_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets as a checkpoint has them: `{"topic": {"0": 12}}`."""
+def offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
+    """Return offsets as the option `startingOffsets` takes them: `{"topic": {"0": 12}}`."""
+    return json.dumps(nested_offsets(offsets))
+
+
+def offsets_from_json(text: str) -> Numbers:
+    """The inverse of `offsets_json`."""
+    return flat_offsets(json.loads(text))
+
+
+def nested_offsets(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """Return offsets as Spark keeps them in a checkpoint: a dictionary of topics, each of partitions."""
     nested: dict[str, dict[str, int]] = {}
     for partition in sorted(offsets):
         nested.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
     return nested
 
 
-def offsets_of(nested: Mapping[str, Mapping[str, int]]) -> Numbers:
-    """The reverse of `offsets_json`."""
+def flat_offsets(nested: Mapping[str, Mapping[str, int]]) -> Numbers:
+    """The inverse of `nested_offsets`."""
     return {
         TopicPartition(topic, int(index)): offset
         for topic, offsets in nested.items()
         for index, offset in offsets.items()
     }
+
+
+def _names(partitions: Iterable[TopicPartition]) -> str:
+    return ", ".join(map(str, sorted(partitions))) or "none"
 
 
 def _time(option: str, text: str) -> int:

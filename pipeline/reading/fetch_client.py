@@ -32,17 +32,17 @@ from contextlib import closing
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
-from odradek.client.config import ClientConfig, IsolationLevel, parse_bootstrap_servers
+from odradek.client.config import IsolationLevel
 from odradek.client.errors import ClientError, UnknownTopicError, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster as ClientCluster
 from odradek.client.network.cluster_image import TopicMetadata
-from odradek.client.network.connection import Connection, TcpNetwork
+from odradek.client.network.connection import Connection
 from odradek.client.network.connections import Purpose
 from odradek.client.record import TopicPartition
-from odradek.pipeline.event_loop import EventLoop
+from odradek.pipeline.blocking_client import EventLoop, connect
+from odradek.pipeline.options.broker_options import Cluster
 from odradek.pipeline.reading.offsets import ClusterOffsets
-from odradek.pipeline.reading.options import Cluster
 from odradek.pipeline.records.whole_batches import WholeBatches, whole_batches
 from odradek.protocol.api import FETCH_KEY
 from odradek.protocol.errors import ErrorCode
@@ -74,18 +74,18 @@ class EndOfLogError(ClientError):
     """The log ends before the offset that there were records at when the read was planned."""
 
 
-class Wire:
+class FetchClient:
     """A client of a cluster for blocking code, of one thread; a context manager. Methods raise ClientError."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.config = client_config(cluster)
+        self.config = cluster.client_config()
         self._options = cluster
         self._loop = EventLoop()
         self.cluster: ClientCluster
 
     def __enter__(self) -> Self:
         try:
-            self.cluster = self.run(_started(self.config))
+            self.cluster = self.run(connect(self.config))
         except BaseException:
             self._loop.close()
             raise
@@ -155,8 +155,10 @@ class Wire:
 class _PartitionFetch:
     """The requests for one partition: `ask`, then `answer`; `forget` at the end."""
 
-    def __init__(self, wire: Wire, partition: TopicPartition, isolation_level: IsolationLevel, size: int) -> None:
-        self._wire = wire
+    def __init__(
+        self, client: FetchClient, partition: TopicPartition, isolation_level: IsolationLevel, size: int
+    ) -> None:
+        self._client = client
         self.partition = partition
         self.isolation_level = isolation_level
         self._size = size
@@ -176,7 +178,7 @@ class _PartitionFetch:
         if self._sent is None:
             raise self._failure or ClientError(_TRIED, "nothing was asked for")
         connection, future = self._sent
-        answer = self._wire.run(future)
+        answer = self._client.run(future)
         if answer.error_code:
             raise broker_error(answer.error_code, _TRIED, broker=connection.name)
         topic, index = self.partition
@@ -195,7 +197,7 @@ class _PartitionFetch:
 
     def _send(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
         name, index = self.partition
-        topic, connection = self._known() or self._wire.run(self._find())
+        topic, connection = self._known() or self._client.run(self._find())
         has_id = topic.topic_id != ZERO_UUID
         version = connection.versions.highest(FETCH_KEY, LAST_VERSION if has_id else LAST_VERSION_WITH_TOPIC_NAMES)
         wanted = FetchPartition(
@@ -215,35 +217,20 @@ class _PartitionFetch:
 
     def _known(self) -> tuple[TopicMetadata, Connection] | None:
         """The topic and a connection to the leader, if there are both: then the event loop need not run."""
-        cluster = self._wire.cluster
+        cluster = self._client.cluster
         name, index = self.partition
         topic, leader = cluster.image.topics.get(name), cluster.leader(name, index)
         connection = None if leader is None else cluster.established(leader, Purpose.FETCH)
         return None if topic is None or connection is None else (topic, connection)
 
     async def _find(self) -> tuple[TopicMetadata, Connection]:
-        cluster, config = self._wire.cluster, self._wire.config
+        cluster, config = self._client.cluster, self._client.config
         name, index = self.partition
         topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
         leader = cluster.leader(name, index)
         if leader is None:
             raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=name, partition=index)
         return topic, await cluster.connection(leader, Purpose.FETCH)
-
-
-def client_config(cluster: Cluster) -> ClientConfig:
-    """The settings of a client of this cluster. Raises ConfigurationError."""
-    return ClientConfig(bootstrap_servers=parse_bootstrap_servers(cluster.bootstrap_servers), **cluster.settings)
-
-
-async def _started(config: ClientConfig) -> ClientCluster:
-    cluster = ClientCluster(config, TcpNetwork())
-    try:
-        await cluster.start()
-    except BaseException:
-        await cluster.close()
-        raise
-    return cluster
 
 
 async def _pause(cluster: ClientCluster, seconds: float) -> None:

@@ -1,0 +1,8 @@
+"""The options of `format("broker")`, parsed and checked once; `klog.options` shares most of them.
+
+| module | what |
+|---|---|
+| `broker_options` | options of reading and writing, and the errors for options that are not supported |
+| `bounds` | the offsets or times at which reading starts and ends |
+| `option_values` | parsing of booleans, choices, numbers and durations |
+"""
