@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(300)]
 
-GOLDEN = Path(__file__).parents[1] / "storage" / "golden_dirs"
+GOLDEN = Path(__file__).parents[2] / "storage" / "golden_dirs"
 NOW = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 LEVELS = ("read_uncommitted", "read_committed")

@@ -159,7 +159,7 @@ def test_help_and_mistakes_are_answered_without_pyspark() -> None:
         "compact --log-dir d --topic t --output o",
         "restore --log-dir d --topic t --output o",
         "stats --log-dir d",
-        f"verify {Path(__file__).parents[1] / 'storage' / 'golden_dirs'}",
+        f"verify {Path(__file__).parents[2] / 'storage' / 'golden_dirs'}",
         "run taxi --output o",
     ],
 )

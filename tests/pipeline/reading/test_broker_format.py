@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
-GOLDEN = Path(__file__).parents[1] / "storage"
+GOLDEN = Path(__file__).parents[2] / "storage"
 COMMITTED = ("transactional", "read_committed")
 T0 = 1_700_000_000_000
 
