@@ -1,15 +1,15 @@
-"""The columns of a record, named and typed as Spark's own connector for Kafka has them, for Spark and for Arrow.
+"""The columns of a record, with the names and types of Spark's Kafka connector, for Spark and for Arrow.
 
 | column | Spark | Arrow | |
 |---|---|---|---|
-| key, value | binary | binary | null where the record has none |
+| key, value | binary | binary | null if the record has none |
 | topic | string | string | |
 | partition | int | int32 | |
 | offset | long | int64 | |
-| timestamp | timestamp | timestamp[us, UTC] | records have milliseconds; null where microseconds overflow 64 bits |
+| timestamp | timestamp | timestamp[us, UTC] | in milliseconds in records; null if microseconds overflow 64 bits |
 | timestampType | int | int32 | 0 create time, 1 log append time, -1 none (messages of magic 0) |
-| headers | array of struct key string, value binary | list of the same | if asked for; null, not empty, without any |
-| _corrupt_record | string | string | if asked for (`mode` PERMISSIVE): what is damaged, and where; else null |
+| headers | array of struct key string, value binary | list of the same | optional; null, not empty, without headers |
+| _corrupt_record | string | string | with `mode` PERMISSIVE: the damage and its position; null for a record |
 
 Source: Spark `KafkaRecordToRowConverter`.
 """
@@ -45,22 +45,22 @@ ARROW_TYPES: Final = {
 
 
 def column_names(*, include_headers: bool = False, include_corrupt: bool = False) -> tuple[str, ...]:
-    """The names of a source's columns, in order."""
+    """Return the names of a source's columns, in order."""
     return PLAIN_COLUMNS + (HEADERS,) * include_headers + (CORRUPT_RECORD,) * include_corrupt
 
 
 def spark_schema(names: Sequence[str]) -> StructType:
-    """The Spark schema of these columns. Raises KeyError for a name that is none of them."""
+    """Return the Spark schema of these columns. Raises KeyError for an unknown name."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(arrow_schema(names))
 
 
 def arrow_schema(names: Sequence[str]) -> pa.Schema:
-    """The Arrow schema that Spark expects of a source with these columns. Raises KeyError as `spark_schema`."""
+    """Return the Arrow schema of batches with these columns. Raises KeyError for an unknown name."""
     return _arrow_schema(tuple(names))
 
 
-@lru_cache(maxsize=64)  # asked for once for each group of batches
+@lru_cache(maxsize=64)  # needed once for each group of batches
 def _arrow_schema(names: tuple[str, ...]) -> pa.Schema:
     return pa.schema([pa.field(name, ARROW_TYPES[name]) for name in names])

@@ -1,9 +1,9 @@
-"""The flags that jobs share: what is read, where results go, and on which Spark.
+"""The flags that jobs share: source, output, Spark.
 
-| flag | what is read |
+| flag | source |
 |---|---|
 | `--bootstrap-server B` | topics of a cluster, by `format("broker")` |
-| the same with `--connector kafka` | the same by Spark's own connector, whose jars the session must have |
+| the same with `--connector kafka` | the same by Spark's own connector, whose jars must be in the session |
 | `--log-dir D` | the segment files of a log directory, by `format("klog")`, without a broker |
 """
 
@@ -19,7 +19,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--master",
         metavar="URL",
-        help="where it runs: local[4], spark://host:7077, yarn, k8s://… (default: this machine, or spark-submit's)",
+        help="where Spark runs: local[4], spark://host:7077, yarn, k8s://… (default: this machine, or spark-submit's)",
     )
     group.add_argument(
         "--conf",
@@ -32,7 +32,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_source_arguments(parser: argparse.ArgumentParser, *, needs_topic: bool = True) -> None:
-    """Where records come from, and of which topics."""
+    """Add the flags for the source of records and for topics."""
     group = parser.add_argument_group("source")
     where = group.add_mutually_exclusive_group(required=True)
     where.add_argument("--bootstrap-server", metavar="HOST:PORT[,HOST:PORT]", help="read from the brokers of a cluster")
@@ -44,7 +44,7 @@ def add_source_arguments(parser: argparse.ArgumentParser, *, needs_topic: bool =
         "--connector",
         choices=("broker", "kafka"),
         default="broker",
-        help="for brokers: ours, or Spark's own connector (default: %(default)s)",
+        help="the connector to brokers: this project's, or Spark's own (default: %(default)s)",
     )
     group.add_argument(
         "--option",
@@ -59,9 +59,9 @@ def add_source_arguments(parser: argparse.ArgumentParser, *, needs_topic: bool =
 def add_output_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument(
-        "--output", required=True, metavar="DIR", help="where the result goes; any file system of Spark's"
+        "--output", required=True, metavar="DIR", help="the directory of the result, on any file system of Spark"
     )
-    group.add_argument("--overwrite", action="store_true", help="replace what is there")
+    group.add_argument("--overwrite", action="store_true", help="replace an existing result")
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:

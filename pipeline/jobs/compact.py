@@ -1,14 +1,14 @@
-"""`compact`: the latest record of each key, with tombstones: what the broker's cleaner would leave of a topic.
+"""`compact`: the latest record of each key, with tombstones: the records that the broker's cleaner would keep.
 
 ```
 log start        first uncleanable offset        log end
-    |  compacted: latest of each key  |  not looked at   |
+    |  compacted: latest of each key  |     not read     |
 ```
-As for the cleaner, keys are those of one partition, the latest is the one with the highest offset, a record without a
-key goes, and records of aborted transactions do not count. The segments from the active one on, and what an open
-transaction has written, are left out; `--whole-log` takes them, and brokers are always read to the end, since they do
-not tell their segments. `min.compaction.lag.ms` and `delete.retention.ms` belong to a broker's clock: the first is
-taken for 0, and tombstones stay unless `--drop-tombstones` says that their time is over.
+As in the cleaner, keys are compared within a partition, the latest record is the one with the highest offset, records
+without a key are dropped, and records of aborted transactions are ignored. Active segments and open transactions are
+left out, unless `--whole-log` is given. Topics of brokers are always read to the end, because brokers do not report
+their segments. `min.compaction.lag.ms` is taken as 0. Tombstones stay unless `--drop-tombstones` is given, because
+`delete.retention.ms` depends on the broker's clock.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REST = ("value", "offset", "timestamp", "timestampType", "headers")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser)
     add_output_arguments(parser)
-    parser.add_argument("--whole-log", action="store_true", help="compact the active segments of --log-dir, too")
+    parser.add_argument("--whole-log", action="store_true", help="also compact the active segments of --log-dir")
     parser.add_argument(
         "--drop-tombstones", action="store_true", help="leave out keys whose latest record has no value"
     )
@@ -42,23 +42,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from odradek.pipeline.jobs.job_session import spark_for
+    from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.counting import counted
     from odradek.pipeline.jobs.results.output import prepare_output
     from odradek.pipeline.jobs.results.summary import Summary
 
-    with spark_for("compact", arguments) as spark:
+    with spark_session_for("compact", arguments) as spark:
         summary = Summary("compact")
         prepare_output(spark, arguments.output, overwrite=arguments.overwrite)
         records, read = counted(_records(spark, arguments))
         kept, left = counted(compacted(records, drop_tombstones=arguments.drop_tombstones))
         kept.write.partitionBy("topic").parquet(arguments.output)
-        summary.tell({**read(), "kept": left()["records"]}, as_json=arguments.json)
+        summary.print({**read(), "kept": left()["records"]}, as_json=arguments.json)
     return 0
 
 
 def compacted(records: DataFrame, *, drop_tombstones: bool = False) -> DataFrame:
-    """The latest record of each key of each partition, in the columns and order of `records`."""
+    """Return the latest record of each key of each partition, with the columns of `records`."""
     from pyspark.sql import functions as f
 
     rest = [name for name in _REST if name in records.columns]

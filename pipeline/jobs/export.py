@@ -1,13 +1,13 @@
-"""`export`: topics or a log directory as Parquet, of which each run writes what came since the last one.
+"""`export`: write topics or a log directory as Parquet; each run adds the records since the last one.
 
 ```
 OUTPUT/topic=trips/date=2026-11-21/part-….parquet     key, value, partition, offset, timestamp, timestampType, headers
-OUTPUT/_checkpoint/                                   how far it has come, and of which settings (`export.json`)
+OUTPUT/_checkpoint/                                   progress, and the settings of the export (`export.json`)
 ```
-From brokers it is a stream that ends when it has caught up (`availableNow`): the checkpoint and the file sink's own
-list of files make every record be there once, whenever a run was killed. A log directory is read by `export_runs`, with
-the same result. What a directory is partitioned by is in `partition_columns`. Names that begin with an underscore are
-no data for Spark and others that read Parquet.
+From brokers the export is a stream with the trigger availableNow. Its checkpoint and the file sink's list of files
+ensure that every record is written exactly once, even if a run is killed. A log directory is exported by `export_runs`,
+with the same guarantee. `partition_columns` has the columns of `--partition-by`. Spark and other readers of Parquet
+ignore names that start with an underscore.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 CHECKPOINT = "_checkpoint"
 _SETTINGS = f"{CHECKPOINT}/export.json"
-_WITHOUT_RECORDS = {_SETTINGS, f"{CHECKPOINT}/metadata"}  # what a run leaves that failed before its first record
+_WITHOUT_RECORDS = {_SETTINGS, f"{CHECKPOINT}/metadata"}  # the files of a run that failed before its first record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,28 +54,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     columns = partition_columns(arguments.partition_by)
     if arguments.log_dir is not None and arguments.format != "parquet":
-        raise UsageError(f"--format {arguments.format} goes with --bootstrap-server")
+        raise UsageError(f"--format {arguments.format} requires --bootstrap-server")
     from odradek.pipeline.jobs.export_runs import export_log_dir
-    from odradek.pipeline.jobs.job_session import spark_for
+    from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.filesystem import FileSystem
     from odradek.pipeline.jobs.results.output import check_format
     from odradek.pipeline.jobs.results.summary import Summary
 
-    with spark_for("export", arguments) as spark:
+    with spark_session_for("export", arguments) as spark:
         summary = Summary("export")
         check_format(spark, arguments.format)
         files = FileSystem(spark, arguments.output)
-        _claim(files, _settings(arguments), overwrite=arguments.overwrite)
+        claim_directory(files, _settings(arguments), overwrite=arguments.overwrite)
         if arguments.log_dir is not None:
             counts = export_log_dir(spark, arguments, files, columns)
         else:
             counts = _export_topics(spark, arguments, columns)
-        summary.tell(counts, as_json=arguments.json)
+        summary.print(counts, as_json=arguments.json)
     return 0
 
 
 def _export_topics(spark: SparkSession, arguments: argparse.Namespace, columns: dict[str, str]) -> dict[str, object]:
-    from odradek.pipeline.jobs.results.summary import follow
+    from odradek.pipeline.jobs.results.summary import print_progress
     from odradek.pipeline.jobs.source import read_new_records
 
     records = with_partition_columns(read_new_records(spark, arguments), columns)
@@ -85,22 +85,22 @@ def _export_topics(spark: SparkSession, arguments: argparse.Namespace, columns: 
         .partitionBy(*columns)
         .start(arguments.output)
     )
-    batches = follow(query)
+    batches = print_progress(query)
     rows = sum(batch["numInputRows"] for batch in batches)
     return {"records": rows, "batches": sum(1 for batch in batches if batch["numInputRows"])}
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """What must not change between the runs into one directory."""
+    """Return the settings that must not change between runs into one directory."""
     names = ("topic", "topic_pattern", "partition_by", "format", "connector")
     source = "log directory" if arguments.log_dir is not None else "brokers"
     return {"source": source, **{name: getattr(arguments, name) for name in names}}
 
 
-def _claim(files: FileSystem, settings: dict[str, str | None], *, overwrite: bool) -> None:
-    """Make the directory that of an export with these settings, or find that it is. Raises `JobError`.
+def claim_directory(files: FileSystem, settings: dict[str, str | None], *, overwrite: bool) -> None:
+    """Create the directory of an export with these settings, or check that it has them. Raises `JobError`.
 
-    After a first run that came to nothing, as with a wrong name of a topic, the settings may be others.
+    After a first run that failed before its first record, such as one with a wrong topic, the settings may change.
     """
     if overwrite:
         files.delete()
@@ -110,10 +110,10 @@ def _claim(files: FileSystem, settings: dict[str, str | None], *, overwrite: boo
         if changed and set(files.files()) <= _WITHOUT_RECORDS:
             files.delete()
         elif changed:
-            told = ", ".join(f"{name} was {before.get(name)}, now {settings[name]}" for name in changed)
-            raise JobError(f"{files.directory} was exported with other settings: {told}; --overwrite begins anew")
+            changes = ", ".join(f"{name} was {before.get(name)}, now {settings[name]}" for name in changed)
+            raise JobError(f"{files.directory} was exported with other settings: {changes}; --overwrite replaces it")
         else:
             return
     if files.names():
-        raise JobError(f"{files.directory} exists and is no export; --overwrite replaces it")
+        raise JobError(f"{files.directory} exists and is not an export; --overwrite replaces it")
     files.write(_SETTINGS, json.dumps(settings))

@@ -1,14 +1,14 @@
-"""Exporting a log directory a part at a time: each run has its offsets, and its files appear all or not at all.
+"""Export a log directory in runs: each run has its range of offsets, and its files count all or not at all.
 
 ```
-_checkpoint/runs/N       the offsets of run N, from and up to; written before anything is read
-_staging/N/…             its files, not looked at by readers
-_checkpoint/commits/N    all of them are there: from now on the run counts
-OUTPUT/…                 where they are moved then
+_checkpoint/runs/N       the start and end offsets of run N, written before anything is read
+_staging/N/…             its files, which readers ignore
+_checkpoint/commits/N    the commit: all files are written
+OUTPUT/…                 the files move here after the commit
 ```
-A run that was cut off before its commit is done again, over the same offsets and from nothing; one that was cut off
-behind it has its files moved by the next run. Files have names of their own, so moving them again moves the rest. So
-each record is there once, and readers see a run's files appear one after another while they are being moved.
+A run that was interrupted before its commit is repeated with the same offsets, from the start. The files of a run that
+was interrupted after its commit are moved by the next run; file names are unique, so moving can be repeated. Each
+record is therefore exported once. Readers see the files of a run appear one by one while they are moved.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _STAGING = "_staging"
 def export_log_dir(
     spark: SparkSession, arguments: argparse.Namespace, files: FileSystem, columns: dict[str, str]
 ) -> dict[str, object]:
-    """Export what is new in `--log-dir`, and return counts. `columns` as for `with_partition_columns`."""
+    """Export the new records of `--log-dir`, and return counts. `columns` as for `with_partition_columns`."""
     from odradek.pipeline.jobs.log_directories.log_offsets import log_ranges
     from odradek.pipeline.jobs.results.counting import counted
 
-    _finish_last(files)
+    move_committed(files)
     ranges = log_ranges(arguments)
-    run = _Run(files, ranges.starts, ranges.ends)
+    run = ExportRun(files, ranges.starts, ranges.ends)
     if not run.has_records:
         return {"records": 0, "files": 0}
     bounds = {"startingOffsets": offsets_json(run.starts), "endingOffsets": offsets_json(run.ends)}
@@ -51,12 +51,12 @@ def export_log_dir(
     found: dict[str, object] = dict(counts())
     found["files"] = sum(1 for path in files.files(run.staging) if path.endswith(".parquet"))
     run.commit()
-    _finish_last(files)
+    move_committed(files)
     return found
 
 
-class _Run:
-    """The run at hand: the one that was cut off, or the next, from where the last one ended to where the log does."""
+class ExportRun:
+    """The current run: the interrupted one, or the next, from the end of the last run to the end of the log."""
 
     def __init__(self, files: FileSystem, log_starts: Numbers, log_ends: Numbers) -> None:
         self._files = files
@@ -75,7 +75,7 @@ class _Run:
         self.starts = {key: max(start, known.get(key, start)) for key, start in log_starts.items()}
         self.ends = {key: max(log_ends[key], self.starts[key]) for key in self.starts}
         if self.has_records:
-            reached = {**known, **self.ends}  # a partition that is away now may come back
+            reached = {**known, **self.ends}  # a missing partition may come back
             files.write(planned, json.dumps({"start": offsets_json(self.starts), "end": offsets_json(reached)}))
 
     @property
@@ -86,8 +86,8 @@ class _Run:
         self._files.write(f"{_COMMITS}/{self._number}", "")
 
 
-def _finish_last(files: FileSystem) -> None:
-    """Move the files of runs that are committed to their place."""
+def move_committed(files: FileSystem) -> None:
+    """Move the files of committed runs into the output directory."""
     committed = set(files.names(_COMMITS))
     for number in files.names(_STAGING):
         if number not in committed:

@@ -1,9 +1,9 @@
-"""The Spark session that a job runs in: made, or the one that is there already, and stopped at the end.
+"""The Spark session of a job: created and stopped, or the existing session of the process.
 
 ```
-is there a Java? ─► session ─► the code is sent to the workers ─► the job ─► the session stops
+check for Java ─► create the session ─► send the code to workers ─► run the job ─► stop the session
 ```
-On a terminal Spark's own bar shows how many tasks are done.
+On a terminal Spark's own progress bar shows the number of finished tasks.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL = "local"
-_GATEWAY = "java_gateway"  # the module of Py4J that sends what Python asks of the JVM
-_QUERY_CONTEXTS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # PySpark tells them a query's error as JSON
-_CALLING = "An error occurred while calling"  # what Py4J puts before an exception of the JVM
+_GATEWAY = "java_gateway"  # the module of Py4J that calls the JVM
+_ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # PySpark logs errors of queries here
+_CALLING = "An error occurred while calling"  # the prefix of Py4J for exceptions of the JVM
 
 
 @contextmanager
-def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]:
-    """A session as `--master` and `--conf` say, stopped at the end. Raises `JobError`, also for what Spark raises.
+def spark_session_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]:
+    """Yield a session with the settings of `--master` and `--conf`, and stop it. Raises `JobError` for Spark's errors.
 
-    Where the process has a session already, as a notebook does, it is that one, and goes on. Raises
-    RequirementMissingError where Spark cannot run.
+    If the process has a session already, as in a notebook, yield that one and do not stop it. Raises
+    RequirementMissingError if Spark cannot run.
     """
     check_requirements()
     from py4j.protocol import Py4JError
@@ -46,18 +46,18 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
     settings = {"spark.ui.showConsoleProgress": str(is_terminal(sys.stderr)).lower(), **dict(arguments.conf)}
     spark = SparkSession.getActiveSession()
     is_ours = spark is None
-    archives = TemporaryDirectory()  # workers fetch the archive when they begin, so it stays as long as the session
+    archives = TemporaryDirectory()  # of the archive that workers fetch when they start
     if is_ours:
-        logging.getLogger().addFilter(is_for_users)
-    query_contexts = [PySparkLogger.getLogger(name) for name in _QUERY_CONTEXTS] if is_ours else []
-    for logger in query_contexts:
+        logging.getLogger().addFilter(is_not_from_py4j)
+    error_loggers = [PySparkLogger.getLogger(name) for name in _ERROR_LOGGERS] if is_ours else []
+    for logger in error_loggers:
         logger.disabled = True
     try:
         if spark is not None:
             register(spark)
         spark = spark or session(app_name=f"odradek-{job}", master=arguments.master, config=settings)
         if is_ours:
-            spark.sparkContext.setLogLevel("OFF")  # what ends a job is told in a line, without Java's stacks
+            spark.sparkContext.setLogLevel("OFF")  # a job prints its error in one line
         _send_code(spark, Path(archives.name))
         yield spark
     except (PySparkException, Py4JError) as error:
@@ -65,15 +65,15 @@ def spark_for(job: str, arguments: argparse.Namespace) -> Iterator[SparkSession]
     finally:
         if is_ours and spark is not None:
             spark.stop()
-        logging.getLogger().removeFilter(is_for_users)
-        for logger in query_contexts:
+        logging.getLogger().removeFilter(is_not_from_py4j)
+        for logger in error_loggers:
             logger.disabled = False
         archives.cleanup()
 
 
 def _send_code(spark: SparkSession, directory: Path) -> None:
-    """Workers on other machines get our packages; what these need must be installed there (docs/pipeline.md)."""
-    if is_submitted() or str(spark.sparkContext.master).startswith(_LOCAL):  # spark-submit was given it, by --py-files
+    """Send our packages to workers on other machines; their dependencies must be installed there (docs/pipeline.md)."""
+    if is_submitted() or str(spark.sparkContext.master).startswith(_LOCAL):  # spark-submit sends it, with --py-files
         return
     from odradek.pipeline.jobs.package import write_package
 
@@ -82,13 +82,13 @@ def _send_code(spark: SparkSession, directory: Path) -> None:
     spark.sparkContext.addPyFile(str(archive))
 
 
-def is_for_users(record: logging.LogRecord) -> bool:
-    """A filter of the root logger: whoever ends a job by Ctrl-C need not see where Py4J was waiting for an answer."""
+def is_not_from_py4j(record: logging.LogRecord) -> bool:
+    """Filter of the root logger: suppress the stack trace that Py4J logs after Ctrl-C."""
     return record.module != _GATEWAY
 
 
 def cause_of(error: Exception) -> str:
-    """What a person should read of an exception of Spark's, which repeats a worker's traceback at length."""
+    """Return the line of a Spark exception that names the cause; the rest repeats a worker's traceback."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

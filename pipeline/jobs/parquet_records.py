@@ -1,16 +1,16 @@
-"""Parquet as records that can be sent: what `export` has written, or files of other tools.
+"""Parquet files as records to send: the output of `export`, or files of other tools.
 
-| column | type | where it is missing |
+| column | type | if it is missing |
 |---|---|---|
-| value | binary or string | it is needed |
+| value | binary or string | an error |
 | key | binary or string | the records have no keys |
 | headers | array of struct key string, value binary | the records have no headers |
-| topic | string | the records are of one topic, whose name is empty |
+| topic | string | an empty name |
 | partition | integer | null |
-| offset | integer | the file and the number of the row in it: files follow each other by their paths |
+| offset | integer | file path and row number give the order |
 
-Other columns are left out. A column may also be directories, such as `topic=trips`. One that only some files have is
-null for the rows of the others.
+Other columns are ignored. A column may also be a directory name, such as `topic=trips`. A column that only some files
+have is null in the rows of the others.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ _TYPES = {
     "headers": (_HEADERS,),
     "partition": _INTEGERS,
     "offset": _INTEGERS,
-}  # of a topic, too, the type is looked at when it is read: of the directory topic=7 Spark says that it is a number
+}  # not of `topic`: Spark infers a number for the directory topic=7
 _READ = f"key binary, value binary, headers {_HEADERS}, topic string, partition bigint, offset bigint"
 _NANOSECONDS = "spark.sql.legacy.parquet.nanosAsLong"
 
 
 def stored_records(spark: SparkSession, directory: str, needed: tuple[str, ...] = ()) -> DataFrame:
-    """The columns of the table above, all six, with `offset` as a struct where there are no offsets.
+    """Return the six columns of the table above; `offset` is a struct if the files have no offsets.
 
-    Raises `JobError` where a column is of another type, or there is no `value` or none of the columns `needed`; what is
-    wrong with one file alone is told by Spark when it is read, with the names of the file and the column.
+    Raises `JobError` if a column has another type, or if `value` or one of the columns `needed` is missing. Spark
+    reports an error in a single file when it reads it, with the names of the file and the column.
     """
     from pyspark.sql import functions as f
 
@@ -66,16 +66,16 @@ def stored_records(spark: SparkSession, directory: str, needed: tuple[str, ...] 
 
 
 def _schema(spark: SparkSession, directory: str) -> StructType:
-    """That of one of the files, as Spark infers it, with the columns that are directories."""
+    """Return the schema of one of the files, as Spark infers it, with columns of directory names."""
     from pyspark.errors import AnalysisException
 
     before = spark.conf.get(_NANOSECONDS)
-    spark.conf.set(_NANOSECONDS, "true")  # times as pandas writes them, which we do not read, would be an error
+    spark.conf.set(_NANOSECONDS, "true")  # otherwise timestamps of pandas are an error, though they are not read
     try:
         return spark.read.parquet(directory).schema
     except AnalysisException as error:
         if error.getCondition() != "UNABLE_TO_INFER_SCHEMA":
             raise
-        raise JobError(f"{directory} has no Parquet; if its directories have, name them: '{directory}/*'") from None
+        raise JobError(f"{directory} contains no Parquet; if its subdirectories do, use '{directory}/*'") from None
     finally:
         spark.conf.set(_NANOSECONDS, str(before))

@@ -1,4 +1,4 @@
-"""What `--partition-by` makes directories of: any of these, in the order in which they are given.
+"""The columns of `--partition-by`, by which an export is divided into directories, in the given order.
 
 | `--partition-by` | column |
 |---|---|
@@ -16,13 +16,13 @@ from odradek.client.cli import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# As in `odradek.pipeline.schema`, which imports pyarrow; a mistake on the command line need not wait for that.
-_OF_RECORDS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+# As in `odradek.pipeline.schema`, which imports pyarrow; usage errors should not wait for that.
+_RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 _VALUE = "value."
 
 
 def partition_columns(text: str) -> dict[str, str]:
-    """What `--partition-by` says, as column → topic, date or the JSON path. Raises `UsageError`."""
+    """Parse `--partition-by` as column → topic, date or the JSON path. Raises `UsageError`."""
     columns: dict[str, str] = {}
     for part in [] if text == "none" else text.split(","):
         part = part.strip()
@@ -31,16 +31,14 @@ def partition_columns(text: str) -> dict[str, str]:
             continue
         field = part.removeprefix(_VALUE)
         column = field.replace(".", "_")
-        if field == part or not column.isidentifier() or column in columns or column in (*_OF_RECORDS, "date"):
-            raise UsageError(
-                f"--partition-by {part}: it is topic, date or value.FIELD, and each gives a column of its own"
-            )
+        if field == part or not column.isidentifier() or column in columns or column in (*_RECORD_COLUMNS, "date"):
+            raise UsageError(f"--partition-by {part}: use topic, date or value.FIELD, and each column once")
         columns[column] = f"$.{field}"
     return columns
 
 
 def with_partition_columns(records: DataFrame, columns: dict[str, str]) -> DataFrame:
-    """The records with a column for each of `columns`, as `partition_columns` gives them."""
+    """Return the records with the additional `columns` that `partition_columns` returned."""
     from pyspark.sql import functions as f
 
     def column(source: str) -> Column:

@@ -1,9 +1,8 @@
-"""`restore`: the state that a topic holds, as a table with a row for each key, now or at a time in the past.
+"""`restore`: the state of a keyed topic as a table with one row a key, now or at a time in the past.
 
-The state at a time T is made of the records with timestamps up to T: of each key in each partition the one with the
-highest offset, unless that is a tombstone. Of a topic that was compacted since then it lacks what a later record of the
-same key has superseded; such a key is missing until its record comes. With `min.compaction.lag.ms` a topic keeps the
-past for as long as that.
+The state at a time T consists of the records with timestamps up to T: for each key of each partition the one with the
+highest offset, unless it is a tombstone. If the topic was compacted after T, a key whose record was superseded later is
+missing. `min.compaction.lag.ms` is how long a topic keeps superseded records.
 
 ```
 key | value (or its fields, by --value-schema) | partition | offset | timestamp
@@ -46,13 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from odradek.pipeline.jobs.job_session import spark_for
+    from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.counting import counted
     from odradek.pipeline.jobs.results.output import check_format, prepare_output
     from odradek.pipeline.jobs.results.summary import Summary
     from odradek.pipeline.jobs.source import read_records
 
-    with spark_for("restore", arguments) as spark:
+    with spark_session_for("restore", arguments) as spark:
         summary = Summary("restore")
         check_format(spark, arguments.format)
         prepare_output(spark, arguments.output, overwrite=arguments.overwrite)
@@ -62,12 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
         table, kept = counted(state(records, as_of_ms=arguments.as_of))
         table = as_table(table, key_as=arguments.key_as, value_schema=arguments.value_schema)
         table.write.format(arguments.format).save(arguments.output)
-        summary.tell({**read(), "keys": kept()["records"]}, as_json=arguments.json)
+        summary.print({**read(), "keys": kept()["records"]}, as_json=arguments.json)
     return 0
 
 
 def state(records: DataFrame, *, as_of_ms: int | None = None) -> DataFrame:
-    """Of each key the record that holds at the time `as_of_ms` (inclusive; None: at the end), without tombstones."""
+    """Return the record of each key at the time `as_of_ms` (inclusive; None: the end), without tombstones."""
     from pyspark.sql import functions as f
 
     from odradek.pipeline.jobs.compact import compacted
@@ -78,12 +77,12 @@ def state(records: DataFrame, *, as_of_ms: int | None = None) -> DataFrame:
 
 
 def as_table(records: DataFrame, *, key_as: str = "string", value_schema: str | None = None) -> DataFrame:
-    """Records of a state as its table; `value_schema` is the DDL of JSON values, whose fields become columns."""
+    """Return a state as a table; `value_schema` is the DDL of JSON values, whose fields become columns."""
     from pyspark.sql import functions as f
 
-    where = [name for name in ("topic", "partition", "offset", "timestamp") if name in records.columns]
+    place = [name for name in ("topic", "partition", "offset", "timestamp") if name in records.columns]
     key = f.col("key").cast(key_as).alias("key")
     if value_schema is None:
-        return records.select(key, "value", *where)
+        return records.select(key, "value", *place)
     fields = f.from_json(f.col("value").cast("string"), value_schema).alias("fields")
-    return records.select(key, fields, *where).select("key", "fields.*", *where)
+    return records.select(key, fields, *place).select("key", "fields.*", *place)

@@ -1,4 +1,4 @@
-"""`run EXAMPLE`: an example from end to end, which says what it does and checks what comes out."""
+"""`run EXAMPLE`: run an example from end to end, print its steps, and check its results."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from odradek.pipeline.spark.spark_session import check_requirements
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("example", choices=("taxi",), help="taxi: trips, revenue by zone and hour, a kill, totals")
-    parser.add_argument(
-        "--bootstrap-server", metavar="HOST:PORT", help="a cluster to run it on (default: a broker is started for it)"
-    )
+    parser.add_argument("--bootstrap-server", metavar="HOST:PORT", help="the cluster to use (default: start a broker)")
     parser.add_argument("--output", required=True, metavar="DIR", help="a local directory for checkpoints and results")
     parser.add_argument(
         "--overwrite", action="store_true", help="replace the directory, and the topics trips and revenue"
@@ -25,14 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=not_negative,
         default=2,
         metavar="BATCHES",
-        help="kill the stream when it has done so many batches; 0: do not (default: 2)",
+        help="kill the stream after this number of batches; 0: never (default: 2)",
     )
     add_json_argument(parser)
     add_spark_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    check_requirements()  # before a broker is started and filled
+    check_requirements()  # before a broker is started
     from odradek.pipeline.taxi.example import run_example
 
     return run_example(arguments)

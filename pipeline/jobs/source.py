@@ -1,4 +1,4 @@
-"""The records that a job was told to read, as a DataFrame of the connector's schema."""
+"""The records that the flags of a job select, as a DataFrame with the connector's schema."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def read_records(spark: SparkSession, arguments: argparse.Namespace, options: Mapping[str, str] = {}) -> DataFrame:
-    """What the flags of `add_source_arguments` name, once; `options` go before those of the command line."""
+    """Read the source that the flags of `add_source_arguments` select; `options` override those of the command line."""
     settings = source_options(arguments) | dict(options)
     if arguments.log_dir is not None:
         return spark.read.format("klog").options(**settings).load(arguments.log_dir)
@@ -19,13 +19,13 @@ def read_records(spark: SparkSession, arguments: argparse.Namespace, options: Ma
 
 
 def read_new_records(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
-    """The same as a stream, of brokers only; what it starts with on its first run is the beginning of the topics."""
+    """Read the same from brokers as a stream, which starts at the beginning of the topics on its first run."""
     settings = {"startingOffsets": "earliest"} | source_options(arguments)
     return spark.readStream.format(arguments.connector).options(**settings).load()
 
 
 def source_options(arguments: argparse.Namespace) -> dict[str, str]:
-    """The flags in the words of the connector."""
+    """Return the flags as options of the connector."""
     options = {"includeHeaders": "true"}
     if arguments.bootstrap_server is not None:
         options["kafka.bootstrap.servers"] = arguments.bootstrap_server

@@ -1,13 +1,14 @@
-"""`stats`: volume, rates, key skew, lateness and compression of topics, in windows of time.
+"""`stats`: volume, rates, key skew, lateness and compression of topics, by time window.
 
-| of a log directory | of brokers |
+| log directory | brokers |
 |---|---|
-| batch headers are read, records of eight batches a segment | every record is read |
-| bytes are those on disk | bytes are those of keys and values |
-| a row is a batch; it is as late as its first record | a row is a record |
-| keys and compression by the samples | keys exactly; no compression, since readers get records without it |
+| reads batch headers, and the records of eight batches of each segment | reads every record |
+| bytes on disk | bytes of keys and values |
+| lateness of batches, by their first record | lateness of records |
+| keys and compression from the samples | exact keys; no compression, because readers receive records decompressed |
 
-A record is late by how much older it is than the newest one before it in its partition: a watermark must allow for it.
+The lateness of a record is its age compared with the newest record before it in its partition: the watermark that a
+stream needs.
 """
 
 from __future__ import annotations
@@ -42,29 +43,29 @@ WINDOW_COLUMNS = (
 )
 KEY_COLUMNS = ("topic", "keys", "keyless_share", "top_key", "top_1_share", "top_10_share", "top_100_share")
 
-_MAX_WINDOWS = 10_000  # rows that are printed, and drawn
+_MAX_WINDOWS = 10_000  # rows that are printed and plotted
 _TOP_KEYS = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source_arguments(parser, needs_topic=False)
     parser.add_argument(
-        "--window", type=duration_ms, default=3_600_000, metavar="TIME", help="how long a row's time is (default: 1h)"
+        "--window", type=duration_ms, default=3_600_000, metavar="TIME", help="the window of a row (default: 1h)"
     )
     parser.add_argument(
-        "--output", metavar="DIR", type=Path, help="write windows.csv, keys.csv and a TOPIC.png for each"
+        "--output", metavar="DIR", type=Path, help="write windows.csv, keys.csv and a TOPIC.png for each topic"
     )
-    parser.add_argument("--overwrite", action="store_true", help="replace these files")
+    parser.add_argument("--overwrite", action="store_true", help="replace existing files")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     add_spark_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from odradek.pipeline.jobs.job_session import spark_for
-    from odradek.pipeline.jobs.results.summary import Summary, say
+    from odradek.pipeline.jobs.job_session import spark_session_for
+    from odradek.pipeline.jobs.results.summary import Summary, print_status
 
     _check(arguments)
-    with spark_for("stats", arguments) as spark:
+    with spark_session_for("stats", arguments) as spark:
         summary = Summary("stats")
         measured, keys = _measure(spark, arguments)
         windows, skew = window_rows(measured, arguments.window), key_rows(keys)
@@ -78,31 +79,31 @@ def run(arguments: argparse.Namespace) -> int:
         from odradek.pipeline.jobs.results.stats_plots import write_report
 
         for path in write_report(arguments.output, windows, skew):
-            say(f"wrote {path}")
+            print_status(f"wrote {path}")
     counts = {name: sum(row[name] for row in windows) for name in ("records", "bytes")}
-    summary.tell({"topics": len({row["topic"] for row in windows}), **counts}, as_json=False)
+    summary.print({"topics": len({row["topic"] for row in windows}), **counts}, as_json=False)
     for text in damage:
-        say(f"error: {text}")
+        print_status(f"error: {text}")
     return FAILED if damage else 0
 
 
 def damage_in(batches: DataFrame) -> list[str]:
-    """What is wrong with files, the first hundred of them; `batches` as `stored_batches` gives them."""
+    """Return the first hundred damages in the result of `stored_batches`."""
     return [row.damage for row in batches.where("damage is not null").select("damage").limit(100).collect()]
 
 
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.log_dir is None and arguments.topic is None and arguments.topic_pattern is None:
-        raise UsageError("--bootstrap-server wants --topic or --topic-pattern")
+        raise UsageError("--bootstrap-server requires --topic or --topic-pattern")
     if arguments.log_dir is not None and arguments.topic_pattern is not None:
-        raise UsageError("--log-dir goes with --topic, or with all topics")
+        raise UsageError("--log-dir accepts --topic, but not --topic-pattern")
     if arguments.window == 0:
-        raise UsageError("--window is above 0")
+        raise UsageError("--window must be above 0")
     if arguments.output is not None:
-        check_packages(["matplotlib"])  # before hours of counting
+        check_packages(["matplotlib"])  # before a long job
         written = [*arguments.output.glob("*.csv"), *arguments.output.glob("*.png")]
         if written and not arguments.overwrite:
-            raise JobError(f"{arguments.output} has {written[0].name}; --overwrite replaces it")
+            raise JobError(f"{arguments.output} contains {written[0].name}; --overwrite replaces it")
 
 
 def _measure(spark: SparkSession, arguments: argparse.Namespace) -> tuple[DataFrame, DataFrame]:
@@ -121,7 +122,7 @@ def _measure(spark: SparkSession, arguments: argparse.Namespace) -> tuple[DataFr
 
 
 def measured_records(records: DataFrame) -> DataFrame:
-    """Records of the connector's schema as `stored_batches` has batches: each is a batch of one, not looked into."""
+    """Return records in the columns of `stored_batches`: each as a batch of one record, not sampled."""
     from pyspark.sql import functions as f
 
     from odradek.pipeline.jobs.results.counting import size_of_records
@@ -143,7 +144,7 @@ def measured_records(records: DataFrame) -> DataFrame:
 
 
 def window_rows(measured: DataFrame, window_ms: int) -> list[dict[str, Any]]:
-    """A row of `WINDOW_COLUMNS` for each topic and window. Raises `JobError` for more than can be looked at."""
+    """Return a row of `WINDOW_COLUMNS` for each topic and window. Raises `JobError` for too many rows."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -169,12 +170,12 @@ def window_rows(measured: DataFrame, window_ms: int) -> list[dict[str, Any]]:
         .collect()
     )
     if len(rows) > _MAX_WINDOWS:
-        raise JobError(f"these are more than {_MAX_WINDOWS} rows; choose a longer --window")
+        raise JobError(f"the result has more than {_MAX_WINDOWS} rows; choose a longer --window")
     return [window_row(row.asDict(), window_ms) for row in rows]
 
 
 def window_row(found: Mapping[str, Any], window_ms: int) -> dict[str, Any]:
-    """The sums of a window as what is told of it."""
+    """Return the row of a window from its sums."""
     seconds = window_ms / 1000
     median, high = found["percentiles"]
     return {
@@ -194,7 +195,7 @@ def window_row(found: Mapping[str, Any], window_ms: int) -> dict[str, Any]:
 
 
 def key_rows(keys: DataFrame) -> list[dict[str, Any]]:
-    """A row of `KEY_COLUMNS` for each topic; `keys` has the columns topic and key, a row for each record."""
+    """Return a row of `KEY_COLUMNS` for each topic; `keys` has the columns topic and key, a row for each record."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -218,7 +219,7 @@ def key_rows(keys: DataFrame) -> list[dict[str, Any]]:
 
 
 def key_row(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told of a topic's keys; shares are of all records that were looked at. `top` is for the plot."""
+    """Return the row of a topic's keys; shares are of all records or samples that were read. `top` is for the plot."""
     counts = [each["count"] for each in found["top"] or []]
     records = found["records"]
     first = bytes(found["top"][0]["key"]).decode(errors="backslashreplace") if counts else None

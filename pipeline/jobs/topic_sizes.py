@@ -1,4 +1,4 @@
-"""How many records a topic has, as its brokers say."""
+"""The number of records of a topic, from its brokers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from odradek.client import Admin, ClientError, OffsetSpec, TopicPartition
 from odradek.pipeline.jobs import JobError
 
 
-async def records_in(bootstrap_servers: str, topic: str) -> int:
-    """The offsets from the beginning to the end of all partitions; compaction and markers make the records fewer.
+async def count_records(bootstrap_servers: str, topic: str) -> int:
+    """Return the offsets from start to end of all partitions: the records, if there are no gaps or markers.
 
-    Raises `JobError` if the brokers cannot be asked, or know no such topic.
+    Raises `JobError` if the brokers cannot be reached or the topic does not exist.
     """
     try:
         async with Admin(bootstrap_servers) as admin:

@@ -1,14 +1,14 @@
-"""`verify`: every checksum, offset and index of a log directory, shared out over Spark's tasks by segments.
+"""`verify`: check every checksum, offset and index of a log directory, in Spark tasks.
 
-The checks, and the words for what is wrong, are those of `python -m broker verify` (docs/inspect.md). The directory
-must be where every worker sees it. Small partitions share a task; one that is larger than a task's share is cut between
-segments, and the large parts begin first.
+The checks and their messages are those of `python -m broker verify` (docs/inspect.md). Every worker must see the
+directory. Small partitions share a task; one that is larger than a task's share is divided between segments. Large
+parts start first.
 
 ```
 driver                    tasks                               driver
 list parts ─► shares ─►   check the segments of each part ─►  join the parts of a partition ─► small files ─► JSON
-                          a whole partition:                    where a fault may cross from one part into the next:
-                          its small files, too                  one more task checks the partition from end to end
+                          of a whole partition also             if a fault may cross the border of two parts:
+                          its small files                       another task checks the whole partition
 ```
 """
 
@@ -51,23 +51,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from odradek.pipeline.jobs.job_session import spark_for
+    from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.summary import Summary
 
-    list_partitions(ReadOnlyFiles(), arguments.directory)  # it can be read, or Spark need not start
-    with spark_for("verify", arguments) as spark:
+    list_partitions(ReadOnlyFiles(), arguments.directory)  # raises an error before Spark starts
+    with spark_session_for("verify", arguments) as spark:
         summary = Summary("verify")
         outcome, problems = verify(spark, arguments.directory)
     counts = msgspec.to_builtins(outcome)
     sys.stdout.write(msgspec.json.format(msgspec.json.encode({**counts, "found": problems})).decode() + "\n")
-    summary.tell(counts, as_json=False)
+    summary.print(counts, as_json=False)
     return FAILED if outcome.problems else 0
 
 
 def verify(spark: SparkSession, directory: str, share_bytes: int | None = None) -> tuple[Outcome, list[Problem]]:
-    """Check the log directory; the problems are in the order of its partitions. Raises `OSError` if it is none.
+    """Check a log directory; return problems in the order of its partitions. Raises `OSError` if it cannot be read.
 
-    A partition of more than `share_bytes`, by default an even share of each task, is cut between segments.
+    A partition of more than `share_bytes`, by default an even share of a task, is divided between segments.
     """
     files = ReadOnlyFiles()
     partitions = list_partitions(files, directory)
@@ -90,22 +90,22 @@ def verify(spark: SparkSession, directory: str, share_bytes: int | None = None) 
 
 
 def _check_on_workers(spark: SparkSession, directory: str, parts: Iterable[tuple[int, Part]]) -> list[PartReport]:
-    """The reports of these parts, which come with their sizes, in the order of partitions and offsets."""
+    """Check parts, given with their sizes, in tasks; return their reports in the order of partitions and offsets."""
     shares = divide(parts, task_count(spark))
     if not shares:
         return []
-    answers = (
+    encoded = (
         spark.sparkContext.parallelize(shares, len(shares))
         .flatMap(lambda share: [msgspec.json.encode(each) for each in check_parts(directory, share)])
         .collect()
     )
-    return sorted((msgspec.json.decode(each, type=PartReport) for each in answers), key=lambda report: report.part)
+    return sorted((msgspec.json.decode(each, type=PartReport) for each in encoded), key=lambda report: report.part)
 
 
 def _of_partitions(
     spark: SparkSession, directory: str, partitions: list[PartitionFiles], reports: list[PartReport]
 ) -> list[PartReport]:
-    """A report for each partition, in their order, made of those of its parts."""
+    """Join the reports of parts to one for each partition, in order."""
     files = {each.key: each for each in partitions}
     starts = OffsetCheckpoint(ReadOnlyFiles(), directory, LOG_START_OFFSETS).read()
     whole: list[PartReport] = []

@@ -1,8 +1,8 @@
-"""What a query's filters say about topic, partition, offset and timestamp, before anything is read.
+"""The filters of a query on topic, partition, offset and timestamp, applied before anything is read.
 
-Spark applies every filter again to the rows, so here only what cannot matter is left out: topics, partitions, offsets
-outside a range, and what the time index shows to be too old. That a record is young enough no index can tell, since
-timestamps may go up and down.
+Spark applies every filter again to the rows. Here only records that cannot match are left out: other topics,
+partitions and offsets, and records that are too old according to the time index. An index cannot show that a record is
+too new, because timestamps are not ordered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX = (1 << 63) - 1
 
 
 class LogFilter(NamedTuple):
-    """The partitions (None: all), offsets [start_offset, end_offset) and earliest timestamp in ms that are wanted."""
+    """Topics and partitions (None: all), offsets [start_offset, end_offset), and the earliest timestamp in ms."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
@@ -36,14 +36,14 @@ class LogFilter(NamedTuple):
     end_offset: int = _MAX
     earliest_ms: int | None = None
 
-    def takes(self, partition: TopicPartition) -> bool:
+    def matches(self, partition: TopicPartition) -> bool:
         return (self.topics is None or partition.topic in self.topics) and (
             self.partitions is None or partition.partition in self.partitions
         )
 
 
 def log_filter(filters: Iterable[Filter]) -> LogFilter:
-    """What all of these filters leave, as far as it can be said this way."""
+    """Combine filters into one; those on other columns, or of other kinds, are ignored."""
     wanted = LogFilter()
     for each in filters:
         attribute: tuple[str, ...] = getattr(each, "attribute", ())
@@ -73,16 +73,16 @@ def _narrowed(wanted: LogFilter, column: str, filter_: Any) -> LogFilter:
 
 
 def _values(filter_: Any) -> frozenset[Any] | None:
-    """The values that a column may have, if the filter lists them."""
+    """Return the values that the filter allows, or None if it does not list them."""
     if isinstance(filter_, (EqualTo, EqualNullSafe)):
         return frozenset([filter_.value])
     return frozenset(filter_.value) if isinstance(filter_, In) else None
 
 
 def _range(filter_: Any) -> tuple[Any, Any]:
-    """The least and the largest value that the filter lets pass, None where it sets no limit.
+    """Return the smallest and the largest value that the filter allows, None where it sets no limit.
 
-    Of a strict limit the value itself is taken for one that passes, as Spark looks again.
+    A strict limit is treated as an inclusive one, because Spark applies the filter again.
     """
     values = _values(filter_)
     if values is not None:

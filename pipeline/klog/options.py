@@ -1,18 +1,18 @@
-"""The options of `format("klog")`: those of the connector that make sense of files, and two of Spark's own sources.
+"""The options of `format("klog")`: those of the connector that apply to files, and two of Spark's file sources.
 
 | option | default | |
 |---|---|---|
-| path | | a log directory; what `load` is given |
+| path | | a log directory, the argument of `load` |
 | subscribe, subscribePattern, assign | all topics but Kafka's internal ones | as the connector's |
-| startingOffsets … endingTimestamp | earliest, latest | as the connector's (`bounds`) |
+| startingOffsets … endingTimestamp | earliest, latest | as the connector's (`options.bounds`) |
 | isolation.level | read_uncommitted | read_committed stops at the last stable offset, and leaves out aborted records |
 | includeHeaders | false | |
-| failOnDataLoss | true | false: read what is left, where segments or offsets are gone |
-| mode | FAILFAST | FAILFAST, PERMISSIVE, DROPMALFORMED (`damage`) |
-| minPartitions | one a processor, of 32 MiB or more | about so many tasks, or more; cut where the index has entries |
-| maxPartitionBytes | 256 MiB | about the bytes of a task |
+| failOnDataLoss | true | false: read the remaining records, where segments or offsets are missing |
+| mode | FAILFAST | FAILFAST, PERMISSIVE, DROPMALFORMED (`records.damage`) |
+| minPartitions | one a processor, of 32 MiB or more | approximate minimum of tasks; divided at index entries |
+| maxPartitionBytes | 256 MiB | approximate bytes of a task |
 
-The processors are the driver's. Who sets one of the last two is not held to the default of the other.
+The processors are those of the driver. Setting one of the last two options disables the default of the other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KNOWN: Final = {
 
 
 class KlogOptions(NamedTuple):
-    """What the source was told; `subscription` is None for all topics."""
+    """The options of the source; `subscription` is None for all topics."""
 
     path: str
     subscription: Subscription | None
@@ -52,13 +52,13 @@ class KlogOptions(NamedTuple):
 
 
 def klog_options(given: Mapping[str, str]) -> KlogOptions:
-    """Raises ValueError that names the option."""
+    """Parse the options. Raises ValueError that names the option."""
     options = {name.lower(): value for name, value in given.items()}
     for name in options:
         if name not in _KNOWN:
             raise ValueError(f'option {name!r} is not supported by format("klog")')
     if not options.get("path", "").strip():
-        raise ValueError('format("klog") reads a log directory: name it in load(path)')
+        raise ValueError('format("klog") needs a log directory: pass it to load(path)')
     return KlogOptions(
         path=options["path"].strip().removeprefix("file://").rstrip("/") or "/",
         subscription=subscription(options) if any(name in options for name in _SUBSCRIPTIONS) else None,

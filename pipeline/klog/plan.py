@@ -1,7 +1,7 @@
-"""From options and filters to the pieces of files that tasks read: what the driver does for `format("klog")`.
+"""Plan the tasks of a query on `format("klog")`: from options and filters to pieces of segment files.
 
-Everything is decided here, of one look at the directory: offsets, the end that is complete, aborted transactions. Only
-the partitions that are asked for are looked at, and of these names, index entries and the heads of a few batches.
+The driver decides everything from one view of the directory: offsets, the end of complete batches, aborted
+transactions. It reads only the selected partitions, and of these file names, index entries and some batch headers.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from odradek.pipeline.options.bounds import EARLIEST, LATEST
 from odradek.pipeline.records.damage import Damage
 
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-# Of a task, unless options say otherwise. It costs 0.03 s of processor, and 64 MiB are read in twice that.
+# Bytes of a task by default. A task itself costs 0.03 s of processor time, and reading 64 MiB costs twice that.
 _MOST_BYTES: Final = 256 << 20
 _FEWEST_BYTES: Final = 32 << 20
-_ATTEMPTS: Final = 5  # a broker that rolls, compacts and deletes changes a directory now and then, not all the time
+_ATTEMPTS: Final = 5  # a broker changes a directory rarely: when it rolls, compacts or deletes a segment
 
 
 class OffsetRangeError(Exception):
-    """The log does not have the offsets, or the time, that was asked for."""
+    """The log does not contain the topics, offsets or times of the query."""
 
 
 @dataclass(frozen=True)
 class KlogPartition(InputPartition):
-    """What one task reads: the records of `range` with offsets in [start_offset, end_offset); or it reports `damage`.
+    """The work of a task: read the records of `range` with offsets in [start_offset, end_offset), or report `damage`.
 
     `aborted`: producer id, first and last offset of the transactions to leave out.
     """
@@ -51,12 +51,12 @@ class KlogPartition(InputPartition):
 
 
 def plan(options: KlogOptions, wanted: LogFilter) -> list[KlogPartition]:
-    """The tasks. Raises NoLogDirError, OffsetRangeError, ValueError and OSError."""
+    """Return the tasks. Raises NoLogDirError, OffsetRangeError, ValueError and OSError."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return _plan(options, wanted)
         except FileNotFoundError:
-            continue  # between listing a directory and opening a file of it, a segment went away or was swapped
+            continue  # a segment was deleted or replaced between listing the directory and opening the file
     return _plan(options, wanted)
 
 
@@ -65,7 +65,7 @@ def _plan(options: KlogOptions, wanted: LogFilter) -> list[KlogPartition]:
     partitions = _subscribed(directory, options)
     starts, ends = options.start.numbers_of(partitions, "starting"), options.end.numbers_of(partitions, "ending")
     found = []
-    for partition in filter(wanted.takes, partitions):
+    for partition in filter(wanted.matches, partitions):
         log = directory.open(partition)
         limit = log.last_stable_offset() if options.isolation_level == "read_committed" else log.end_offset
         start = _resolve(log, limit, options.start.by_time, starts[partition], options)
@@ -73,7 +73,7 @@ def _plan(options: KlogOptions, wanted: LogFilter) -> list[KlogPartition]:
             raise OffsetRangeError(f"{partition} has no record as late as {starts[partition]}")
         end = _resolve(log, limit, options.end.by_time, ends[partition], options)
         start, end = limit if start is None else start, limit if end is None else end
-        start = max(start, wanted.start_offset, _not_older(log, wanted.earliest_ms))
+        start = max(start, wanted.start_offset, _first_offset_since(log, wanted.earliest_ms))
         found.append((log, start, min(end, wanted.end_offset)))
     pieces = list(_pieces(options, found, options.max_partition_bytes or _MOST_BYTES))
     total = sum(piece.range.end - piece.range.begin for piece in pieces if piece.range is not None)
@@ -97,7 +97,7 @@ def _subscribed(directory: LogDirectory, options: KlogOptions) -> list[TopicPart
         chosen = [each for each in directory.partitions if each.topic in subscription.topics]
         missing = [topic for topic in subscription.topics if topic not in {each.topic for each in chosen}]
     if missing:
-        raise OffsetRangeError(f"{directory.path} does not hold {', '.join(missing)}")
+        raise OffsetRangeError(f"{directory.path} does not contain {', '.join(missing)}")
     return chosen
 
 
@@ -114,14 +114,14 @@ def _resolve(log: PartitionLog, limit: int, by_time: bool, number: int, options:
         return log.start_offset if number == EARLIEST else limit
     if not log.start_offset <= number <= limit and options.fail_on_data_loss:
         raise OffsetRangeError(
-            f"offset {number} of {log.partition} was asked for, and {log.directory} has {log.start_offset} to {limit}: "
-            f"set failOnDataLoss to false to read what there is"
+            f"offset {number} of {log.partition} is out of range: {log.directory} has {log.start_offset} to {limit}. "
+            f"Set failOnDataLoss to false to read what there is"
         )
     return min(max(number, log.start_offset), limit)
 
 
-def _not_older(log: PartitionLog, earliest_ms: int | None) -> int:
-    """An offset that no record as new as that comes before, as far as the time indexes tell."""
+def _first_offset_since(log: PartitionLog, earliest_ms: int | None) -> int:
+    """Return an offset below which all records are older than `earliest_ms`, according to the time indexes."""
     if earliest_ms is None:
         return log.start_offset
     for segment in log.segments:
@@ -131,7 +131,9 @@ def _not_older(log: PartitionLog, earliest_ms: int | None) -> int:
     return log.end_offset
 
 
-def _pieces(options: KlogOptions, found: list[tuple[PartitionLog, int, int]], aim: int) -> Iterator[KlogPartition]:
+def _pieces(
+    options: KlogOptions, found: list[tuple[PartitionLog, int, int]], piece_bytes: int
+) -> Iterator[KlogPartition]:
     for log, start, end in found:
         topic, partition = log.partition
         aborted: tuple[tuple[int, int, int], ...] = ()
@@ -142,11 +144,9 @@ def _pieces(options: KlogOptions, found: list[tuple[PartitionLog, int, int]], ai
                 for entry in entries
                 if entry.first_offset < end and entry.last_offset >= start
             )
-        for range_ in segment_ranges(log, start, end, aim):
+        for range_ in segment_ranges(log, start, end, piece_bytes):
             yield KlogPartition(topic, partition, start, end, range_, aborted)
         if log.is_cut_short and start < end and end > log.last_end:
-            reason = (
-                f"the log ends with offset {log.last_end - 1}, and records up to {log.end_offset - 1} were complete"
-            )
+            reason = f"the log ends at offset {log.last_end - 1}, below its high watermark {log.end_offset}"
             damage = Damage(log.segments.active.log.path, log.readable_size, 0, log.last_end, reason)
             yield KlogPartition(topic, partition, start, end, None, damage=damage)

@@ -4,9 +4,9 @@
 spark.read.format("klog").option("subscribe", "orders").load("/var/lib/kafka")
 ```
 
-Tasks read the files under the paths that the driver saw, so on a cluster the directory is one that all machines share.
-The options are those of `klog_options`; what is read of a directory that a broker is writing is told in `segments`.
-Spark does not say which columns a query needs: `.schema("value binary")` names them, and others are then not decoded.
+Tasks open the files by the driver's paths, so on a cluster all machines must share the directory. `options` lists the
+options; `segments` says what is read of a directory that a broker is writing. Spark does not report which columns a
+query needs: `.schema("value binary")` names them, and the others are not decoded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BASE_OFFSET: Final = Struct(">q")
 
 
 class KlogDataSource(DataSource):
-    """See the module."""
+    """The data source that Spark calls."""
 
     @classmethod
     def name(cls) -> str:
@@ -52,7 +52,7 @@ class KlogDataSource(DataSource):
 
 
 class KlogReader(DataSourceReader):
-    """Planned on the driver, used by tasks."""
+    """The reader of a query: `partitions` runs on the driver, `read` in tasks."""
 
     def __init__(self, options: KlogOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -60,7 +60,7 @@ class KlogReader(DataSourceReader):
         self._filter = LogFilter()
 
     def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
-        """Spark is left to apply all of them again."""
+        """Store the filters for the plan, and return all of them: Spark applies them again."""
         self._filter = log_filter(filters)
         return filters
 
@@ -68,10 +68,10 @@ class KlogReader(DataSourceReader):
         return plan(self._options, self._filter)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a task. Raises CorruptRecordsError under FAILFAST, SegmentGoneError, OSError."""
+        """Yield the records of a task. Raises CorruptRecordsError under FAILFAST, SegmentGoneError, OSError."""
         freeze_modules()
         if not isinstance(partition, KlogPartition):
-            return  # of no partitions at all, Spark makes one of its own
+            return  # Spark creates a partition of its own when there are none
         if partition.damage is not None:
             yield from self._report(partition, partition.damage)
         if partition.range is None:
@@ -106,12 +106,14 @@ class KlogReader(DataSourceReader):
 
 
 def _columns(schema: Any) -> tuple[str, ...]:
-    """The names of the columns that a query wants. Raises ValueError for one that is none, or of another type."""
+    """Return the names of the columns of a query. Raises ValueError for an unknown name or another type."""
     names = tuple(schema.names)
     for name in names:
         if name not in ARROW_TYPES:
-            raise ValueError(f"{name!r} is no column of records: choose of {', '.join(ARROW_TYPES)}")
+            raise ValueError(f"{name!r} is not a column of records: choose from {', '.join(ARROW_TYPES)}")
         expected = spark_schema([name])[name].dataType
         if schema[name].dataType != expected:
-            raise ValueError(f"column {name} is {expected.simpleString()}, not {schema[name].dataType.simpleString()}")
+            raise ValueError(
+                f"column {name} must be {expected.simpleString()}, not {schema[name].dataType.simpleString()}"
+            )
     return names

@@ -1,4 +1,4 @@
-"""The options of `format("broker")`, parsed and checked once; `klog.options` shares most of them.
+"""The options of `format("broker")`, parsed and checked; `klog.options` shares most of them.
 
 | module | what |
 |---|---|

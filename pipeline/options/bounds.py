@@ -1,4 +1,4 @@
-"""Where reading starts or ends, as the options say it, before any broker was asked.
+"""The offsets or times at which reading starts and ends, as the options give them, before they are resolved.
 
 | option | JSON or text |
 |---|---|
@@ -6,7 +6,7 @@
 | startingTimestamp, endingTimestamp | ms since the epoch, for every partition |
 | startingOffsetsByTimestamp, endingOffsetsByTimestamp | `{"topic": {"0": 1600000000000}}` |
 
-Of several the timestamp wins over the timestamps by partition, and those over the offsets, as in Spark's connector.
+A timestamp takes precedence over timestamps by partition, and these over offsets, as in Spark's connector.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class Bound(NamedTuple):
         return self.each
 
 
-def at_place(place: int) -> Bound:
-    """EARLIEST or LATEST of every partition."""
-    return Bound(by_time=False, everywhere=place, each={})
+def bound_at(position: int) -> Bound:
+    """Return the bound at EARLIEST or LATEST of every partition."""
+    return Bound(by_time=False, everywhere=position, each={})
 
 
 def read_bound(options: Mapping[str, str], side: str, default: int) -> Bound:
-    """The bound of a `side`, "starting" or "ending"; `default` is LATEST or EARLIEST. Raises ValueError."""
+    """Parse the bound of a `side`, "starting" or "ending"; `default` is LATEST or EARLIEST. Raises ValueError."""
     if (text := options.get(f"{side}timestamp")) is not None:
         return Bound(by_time=True, everywhere=_time(f"{side}Timestamp", text), each={})
     if (text := options.get(f"{side}offsetsbytimestamp")) is not None:
@@ -60,9 +60,9 @@ def read_bound(options: Mapping[str, str], side: str, default: int) -> Bound:
         return Bound(by_time=True, everywhere=None, each=times)
     text = options.get(f"{side}offsets", "").strip()
     if not text:
-        return at_place(default)
+        return bound_at(default)
     if text.lower() in ("earliest", "latest"):
-        return at_place(EARLIEST if text.lower() == "earliest" else LATEST)
+        return bound_at(EARLIEST if text.lower() == "earliest" else LATEST)
     offsets = read_numbers(f"{side}Offsets", text)
     if any(offset < EARLIEST for offset in offsets.values()):
         raise ValueError(f"{side}Offsets has a number below -2: {text}")
@@ -78,7 +78,7 @@ def read_numbers(option: str, text: str) -> Numbers:
             for index, number in numbers.items()
         }
     except (ValueError, AttributeError, TypeError):
-        raise ValueError(f'{option} is JSON such as {{"orders": {{"0": 23, "1": -1}}}}, and not {text}') from None
+        raise ValueError(f'{option} must be JSON such as {{"orders": {{"0": 23, "1": -1}}}}, not {text}') from None
 
 
 def read_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
@@ -88,7 +88,7 @@ def read_partitions(option: str, text: str) -> tuple[TopicPartition, ...]:
             TopicPartition(topic, _integer(index)) for topic, indexes in json.loads(text).items() for index in indexes
         )
     except (ValueError, AttributeError, TypeError):
-        raise ValueError(f'{option} is JSON such as {{"orders": [0, 1]}}, and not {text}') from None
+        raise ValueError(f'{option} must be JSON such as {{"orders": [0, 1]}}, not {text}') from None
 
 
 def offsets_json(offsets: Mapping[TopicPartition, int]) -> str:
@@ -124,7 +124,7 @@ def _names(partitions: Iterable[TopicPartition]) -> str:
 
 def _time(option: str, text: str) -> int:
     if not text.strip().isdecimal():
-        raise ValueError(f"{option} is a time in milliseconds since 1970, and not {text}")
+        raise ValueError(f"{option} must be a time in milliseconds since 1970, not {text}")
     return int(text)
 
 

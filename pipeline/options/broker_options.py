@@ -1,13 +1,13 @@
-"""The options of `format("broker")`: those of Spark's connector for Kafka, read once, refused by name where they err.
+"""The options of `format("broker")`: those of Spark's Kafka connector.
 
-| kind | what becomes of it |
+| kind | effect |
 |---|---|
-| an option of the connector that says what is read or written | obeyed |
-| one that tunes the connector's consumers (`fetchOffset.numRetries`) | taken, without effect |
-| `kafka.*` of Kafka's clients that the bundled client has too | obeyed |
-| anything else, such as TLS, which the bundled client cannot speak | refused: the job would do something else |
+| an option of the connector that selects what is read or written | applied |
+| an option that tunes the connector's consumers (`fetchOffset.numRetries`) | accepted and ignored |
+| `kafka.*` of Kafka's clients that the bundled client supports | applied |
+| any other, such as TLS, which the bundled client does not support | ValueError that names it |
 
-Names are compared without case, as Spark hands them over in lower case.
+Names are case-insensitive: Spark passes them in lower case.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _READ: Final = {
     "maxrecordsperpartition", "failondataloss", "includeheaders", "isolation.level",
 }  # fmt: skip
 _WRITTEN: Final = {"topic"}
-# Without effect: they tune the consumers of the connector, name its groups, or say what cannot be told in the result.
-_TUNING: Final = {
+# Accepted and ignored: they tune the connector's consumers, name its groups, or do not change the result.
+_IGNORED: Final = {
     "kafkaconsumer.polltimeoutms", "fetchoffset.numretries", "fetchoffset.retryintervalms", "groupidprefix",
     "kafka.group.id", "kafka.max.poll.records", "kafka.fetch.min.bytes",
     "kafka.fetch.max.wait.ms", "kafka.receive.buffer.bytes", "kafka.send.buffer.bytes", "kafka.check.crcs",
@@ -61,23 +61,23 @@ _CLIENT: Final = {
     "kafka.reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
     "kafka.socket.connection.setup.timeout.ms": "connect_timeout_ms",
 }
-# Allowed with the one meaning that there is here anyway.
+# Accepted with the only value that is supported.
 _FIXED: Final = {
     "kafka.security.protocol": ("PLAINTEXT",),
     "kafka.acks": ("all", "-1"),
     "kafka.enable.idempotence": ("true",),
     "kafka.partitioner.ignore.keys": ("false",),
 }
-_INSTEAD: Final = {
-    "kafka.auto.offset.reset": "a query starts where startingOffsets says",
-    "kafka.key.deserializer": "keys are bytes, which a query may cast",
-    "kafka.value.deserializer": "values are bytes, which a query may cast",
-    "kafka.key.serializer": "keys are bytes or text, to which a query may cast them",
-    "kafka.value.serializer": "values are bytes or text, to which a query may cast them",
-    "kafka.enable.auto.commit": "offsets are kept in Spark's checkpoint, and not committed",
-    "kafka.interceptor.classes": "there is no Java here for them to run in",
-    "kafka.transactional.id": "neither sink writes in transactions: a retried task writes its records again",
-    "kafka.partitioner.class": "a column named partition chooses",
+_REJECTED: Final = {  # with what to use instead
+    "kafka.auto.offset.reset": "startingOffsets sets where a query starts",
+    "kafka.key.deserializer": "keys are bytes; cast them in the query",
+    "kafka.value.deserializer": "values are bytes; cast them in the query",
+    "kafka.key.serializer": "keys are bytes or text; cast them in the query",
+    "kafka.value.serializer": "values are bytes or text; cast them in the query",
+    "kafka.enable.auto.commit": "Spark keeps offsets in its checkpoint; they are not committed",
+    "kafka.interceptor.classes": "interceptors are Java classes, and the bundled client is Python",
+    "kafka.transactional.id": "the sink does not write in transactions: a retried task writes its records again",
+    "kafka.partitioner.class": "the column `partition` sets the partition",
 }
 _READ_ONLY: Final = {"kafka.isolation.level", "kafka.fetch.max.bytes", "kafka.max.partition.fetch.bytes"}
 _WRITE_ONLY: Final = {
@@ -87,15 +87,15 @@ _WRITE_ONLY: Final = {
 
 _EVERY_CLIENT: Final = {"bootstrap.servers", "kafka.bootstrap.servers", "kafka.client.id"}
 _KNOWN: Final = {
-    *_READ, *_READ_ONLY, *_WRITTEN, *_WRITE_ONLY, *_TUNING, *_CLIENT, *_FIXED, *_EVERY_CLIENT,
+    *_READ, *_READ_ONLY, *_WRITTEN, *_WRITE_ONLY, *_IGNORED, *_CLIENT, *_FIXED, *_EVERY_CLIENT,
 }  # fmt: skip
 
-DEFAULT_FETCH_BYTES: Final = 4_000_000  # one group of `records`, and the largest answer whose buffer is used again
-DEFAULT_BATCH_BYTES: Final = 896 << 10  # nearly what a topic takes by default: fewer batches cost less
+DEFAULT_FETCH_BYTES: Final = 4_000_000  # one group of `records`, and the largest response whose buffer is reused
+DEFAULT_BATCH_BYTES: Final = 896 << 10  # just below a topic's default max.message.bytes: fewer batches cost less
 
 
 class Subscription(NamedTuple):
-    """What is read: topics, those whose whole name a pattern matches, or partitions; one of the three."""
+    """The topics to read, by name or by a pattern that matches the whole name, or the partitions; one of the three."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -103,27 +103,27 @@ class Subscription(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """How brokers are reached."""
+    """The addresses of brokers, and the settings of clients."""
 
     bootstrap_servers: str
     settings: ClientSettings
 
     def client_config(self) -> ClientConfig:
-        """The settings of a client of this cluster. Raises ConfigurationError."""
+        """Return the configuration of a client of this cluster. Raises ConfigurationError."""
         return ClientConfig(bootstrap_servers=parse_bootstrap_servers(self.bootstrap_servers), **self.settings)
 
 
 class ReadOptions(NamedTuple):
-    """What a source was told. `start` is None where nothing was said."""
+    """The options of a source."""
 
     cluster: Cluster
     subscription: Subscription
     start: Bound
     end: Bound
-    start_fallback: Strategy  # where no record is as late as the time to start at
-    max_offsets: int | None  # in a trigger
+    start_fallback: Strategy  # if no record is as late as the start time
+    max_offsets: int | None  # of a micro-batch
     min_offsets: int | None
-    max_delay_ms: int  # that a trigger waits for min_offsets
+    max_delay_ms: int  # of waiting for min_offsets
     min_partitions: int | None
     max_records: int | None  # of a Spark partition
     fail_on_data_loss: bool
@@ -133,7 +133,7 @@ class ReadOptions(NamedTuple):
 
 
 class WriteOptions(NamedTuple):
-    """What a sink was told. `topic` is None where a column has it."""
+    """The options of a sink. `topic` is None if the column `topic` names the topics."""
 
     cluster: Cluster
     topic: str | None
@@ -145,25 +145,25 @@ class WriteOptions(NamedTuple):
 
 
 def batch_read_options(given: Mapping[str, str]) -> ReadOptions:
-    """The options of `spark.read`, which has no triggers. Raises ValueError that names the option."""
+    """Parse the options of `spark.read`; those of triggers are ignored. Raises ValueError that names the option."""
     options = {name: value for name, value in _known(given).items() if name not in _OF_TRIGGERS}
     read = _read_options(options, EARLIEST)
-    _not_at(read.start, LATEST, "startingOffsets", "latest")
-    _not_at(read.end, EARLIEST, "endingOffsets", "earliest")
+    _check_not_at(read.start, LATEST, "startingOffsets", "latest")
+    _check_not_at(read.end, EARLIEST, "endingOffsets", "earliest")
     return read
 
 
 def stream_read_options(given: Mapping[str, str]) -> ReadOptions:
-    """The options of `spark.readStream`. Raises ValueError that names the option."""
+    """Parse the options of `spark.readStream`. Raises ValueError that names the option."""
     options = _known(given)
     for name in ("endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp"):
         if name in options:
-            raise ValueError(f"{name} is for batches: a stream has no end")
+            raise ValueError(f"{name} applies to batches only: a stream has no end")
     return _read_options(options, LATEST)
 
 
 def write_options(given: Mapping[str, str]) -> WriteOptions:
-    """The options of `write` and `writeStream`. Raises ValueError that names the option."""
+    """Parse the options of `write` and `writeStream`. Raises ValueError that names the option."""
     options = _known(given)
     compression = options.get("kafka.compression.type", "none").lower()
     if compression not in ("none", "gzip", "snappy", "lz4", "zstd"):
@@ -206,16 +206,16 @@ def _read_options(options: Mapping[str, str], start: int) -> ReadOptions:
 
 
 def _known(given: Mapping[str, str]) -> dict[str, str]:
-    """The options in lower case; a job that reads and writes may give all of its options to both.
+    """Return the options by lower-case name. Raises ValueError for one that is unknown or has an unsupported value.
 
-    Raises ValueError for one that is unknown, or cannot be obeyed.
+    Options of reading are accepted when writing and vice versa, so that a job can pass the same options to both.
     """
     options = {name.lower(): value for name, value in given.items()}
     for name, value in options.items():
-        if name in _INSTEAD:
-            raise ValueError(f"{name} cannot be given: {_INSTEAD[name]}")
+        if name in _REJECTED:
+            raise ValueError(f"{name} is not supported: {_REJECTED[name]}")
         if name in _FIXED and value.lower() not in (allowed.lower() for allowed in _FIXED[name]):
-            raise ValueError(f'{name} is {value!r}, and format("broker") has {_FIXED[name][0]} only')
+            raise ValueError(f'{name} is {value!r}, but format("broker") supports {_FIXED[name][0]} only')
         if name not in _KNOWN:
             raise ValueError(f'option {name!r} is not supported by format("broker")')
     return options
@@ -224,7 +224,7 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
 def _cluster(options: Mapping[str, str]) -> Cluster:
     servers = options.get("kafka.bootstrap.servers", options.get("bootstrap.servers", "")).strip()
     if not servers:
-        raise ValueError("kafka.bootstrap.servers is missing: the brokers, as host:port with commas between them")
+        raise ValueError("kafka.bootstrap.servers is missing: give the brokers as host:port, separated by commas")
     settings: dict[str, object] = {"client_id": options.get("kafka.client.id", "odradek-pipeline")}
     for name, setting in _CLIENT.items():
         if (given := number(options, name, 0)) is not None:
@@ -233,12 +233,12 @@ def _cluster(options: Mapping[str, str]) -> Cluster:
 
 
 def subscription(options: Mapping[str, str]) -> Subscription:
-    """What `subscribe`, `subscribePattern` or `assign` say. Raises ValueError unless it is one of them."""
+    """Parse `subscribe`, `subscribePattern` or `assign`. Raises ValueError unless exactly one is given."""
     chosen = [name for name in _SUBSCRIPTIONS if name in options]
     if not chosen:
-        raise ValueError("nothing says what to read: give one of subscribe, subscribePattern and assign")
+        raise ValueError("no topic to read: give one of subscribe, subscribePattern and assign")
     if len(chosen) > 1:
-        raise ValueError(f"{' and '.join(chosen)} are given, and only one of them can say what to read")
+        raise ValueError(f"{' and '.join(chosen)} are given, but only one of them is allowed")
     kind, text = chosen[0], options[chosen[0]].strip()
     if kind == "subscribe":
         topics = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -252,17 +252,17 @@ def subscription(options: Mapping[str, str]) -> Subscription:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"subscribePattern {text!r} is no regular expression: {error}") from None
+        raise ValueError(f"subscribePattern {text!r} is not a regular expression: {error}") from None
     return Subscription(pattern=text)
 
 
-def _not_at(bound: Bound, place: int, option: str, name: str) -> None:
+def _check_not_at(bound: Bound, position: int, option: str, name: str) -> None:
     if bound.by_time:
         return
-    if bound.everywhere == place:
+    if bound.everywhere == position:
         raise ValueError(f"a batch has nothing to read if {option} is {name}")
     for (topic, index), offset in bound.each.items():
-        if offset == place:
+        if offset == position:
             raise ValueError(f"a batch has nothing to read if {option} is {name} for {topic}-{index}")
 
 

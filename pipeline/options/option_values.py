@@ -12,14 +12,14 @@ _UNITS_MS: Final = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 
 
 
 def isolation_level(options: Mapping[str, str]) -> IsolationLevel:
-    """`kafka.isolation.level`, or without the prefix. Raises ValueError."""
+    """Parse `kafka.isolation.level`, or the same without the prefix. Raises ValueError."""
     levels = ("read_uncommitted", "read_committed")
-    shorter = choice(options, "isolation.level", levels, "read_uncommitted")
-    return cast("IsolationLevel", choice(options, "kafka.isolation.level", levels, shorter))
+    without_prefix = choice(options, "isolation.level", levels, "read_uncommitted")
+    return cast("IsolationLevel", choice(options, "kafka.isolation.level", levels, without_prefix))
 
 
 def choice(options: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
-    """One of the choices, in lower case. Raises ValueError."""
+    """Parse one of the choices, in lower case. Raises ValueError."""
     value = options.get(name, default).strip().lower()
     if value not in choices:
         raise ValueError(f"{name} is {options[name]!r}: choose one of {', '.join(choices)}")
@@ -27,12 +27,12 @@ def choice(options: Mapping[str, str], name: str, choices: tuple[str, ...], defa
 
 
 def boolean(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    """Raises ValueError unless it is true or false."""
+    """Parse true or false. Raises ValueError for anything else."""
     return choice(options, name, ("true", "false"), str(default).lower()) == "true"
 
 
 def number(options: Mapping[str, str], name: str, least: int) -> int | None:
-    """A whole number, or None if it was not given. Raises ValueError for less than `least`."""
+    """Parse a whole number; None if the option is missing. Raises ValueError for less than `least`."""
     text = options.get(name)
     if text is None:
         return None
@@ -42,7 +42,7 @@ def number(options: Mapping[str, str], name: str, least: int) -> int | None:
 
 
 def duration_ms(options: Mapping[str, str], name: str, default: str) -> int:
-    """Return the milliseconds of a duration in Spark's notation: `15m`, `500ms`. Raises ValueError."""
+    """Parse a duration in Spark's notation, such as `15m` or `500ms`, as milliseconds. Raises ValueError."""
     text = options.get(name, default)
     found = re.fullmatch(r"\s*(\d+)\s*([a-z]*)\s*", text.lower())
     if found is None or found[2] not in _UNITS_MS:

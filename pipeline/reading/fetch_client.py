@@ -1,26 +1,26 @@
-"""Fetch from the leader of one partition, a request ahead of the reader: what an executor's task reads with.
+"""Fetch from the leader of one partition, one request ahead of the reader.
 
 ```
 task                                     broker
 Fetch offset 0      ──────────────────►
                     ◄──────────────────  batches 0–99
-Fetch offset 100    ──────────────────►            the answer gathers in the socket …
-decode 0–99, hand them to Spark                    … meanwhile
+Fetch offset 100    ──────────────────►
+decode 0–99, pass them to Spark                    meanwhile the response arrives in the socket's buffer
                     ◄──────────────────  batches 100–199
 ```
-There is no thread: the client's event loop runs only while this waits for an answer, and a request is written before
-the wait. So a task holds the answer that it decodes, and of the next one what the kernel's buffers take.
+There is no thread: the event loop runs only while a task waits for a response, and the next request is written before
+the wait. A task therefore holds one response, and of the next one what the kernel's buffers hold.
 
-| what comes | what happens |
+| response | reaction |
 |---|---|
-| batches | yielded, with the transactions that were aborted among them |
-| no whole batch | yielded too, for the decoder to say what is wrong with it |
-| nothing, though there is more to read | the leader is asked for the end of the log: what lies behind it is lost |
-| nothing, though the log has more by now | asked again, as for errors that may pass |
-| OFFSET_OUT_OF_RANGE | the records are lost |
-| the topic is unknown, and is not in new metadata either | raised: it was there when the read was planned |
-| another error that may pass, or no answer | asked again, for `request_timeout_ms` without a success |
-| any other error | raised |
+| batches | yield them, with the aborted transactions among them |
+| only an incomplete batch | yield it; the decoder reports the damage |
+| no records, though the range has not ended | request the end of the log: raise EndOfLogError if it is below |
+| no records, but the log now ends later | retry, as for retriable errors |
+| OFFSET_OUT_OF_RANGE | raise: the records are lost |
+| unknown topic, also in new metadata | raise: the topic existed when the read was planned |
+| another retriable error, or no response | retry until `request_timeout_ms` have passed without a success |
+| any other error | raise |
 """
 
 from __future__ import annotations
@@ -59,23 +59,23 @@ from odradek.protocol.schema import LAST_VERSION, ZERO_UUID
 T = TypeVar("T")
 
 _MAX_WAIT_MS = 500
-_TRIED = "fetch"
+_OPERATION = "fetch"
 _TOPIC_KNOWN_WITHIN_MS = 2000
 
 
 class Fetched(NamedTuple):
-    """Batches as the log has them, and of aborted transactions producer and first offset."""
+    """Batches as they are in the log; producer id and first offset of the aborted transactions among them."""
 
     batches: WholeBatches
     aborted: list[tuple[int, int]]
 
 
 class EndOfLogError(ClientError):
-    """The log ends before the offset that there were records at when the read was planned."""
+    """The log ends below an offset that it contained when the read was planned."""
 
 
 class FetchClient:
-    """A client of a cluster for blocking code, of one thread; a context manager. Methods raise ClientError."""
+    """A client of a cluster for blocking code in one thread; a context manager. Methods raise ClientError."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.config = cluster.client_config()
@@ -98,13 +98,13 @@ class FetchClient:
         self._loop.close()
 
     def run(self, work: Awaitable[T]) -> T:
-        """Let the event loop run until `work` is done."""
+        """Run the event loop until `work` is done."""
         return self._loop.run(work)
 
     def fetch(
         self, partition: TopicPartition, start: int, end: int, *, isolation_level: IsolationLevel, fetch_bytes: int
     ) -> Iterator[Fetched]:
-        """Yield all batches with offsets from `start` to `end`, exclusive, and maybe more around them.
+        """Yield all batches with offsets in [start, end), and possibly others around them.
 
         Raises OffsetOutOfRangeError, and EndOfLogError if the log ends before `end`.
         """
@@ -112,40 +112,40 @@ class FetchClient:
         try:
             yield from self._fetch(reading, start, end)
         finally:
-            reading.forget()
+            reading.cancel()
 
     def _fetch(self, reading: _PartitionFetch, start: int, end: int) -> Iterator[Fetched]:
         pause = Backoff(self.config.retry_backoff_ms / 1000, self.config.retry_backoff_max_ms / 1000)
         offset, progress_at = start, time.monotonic()
-        reading.ask(offset)
+        reading.send(offset)
         while offset < end:
             try:
-                row = reading.answer()
+                row = reading.receive()
                 if not row.records:
-                    raise _nothing(reading.partition, offset, end, row)
+                    raise _no_records(reading.partition, offset, end, row)
             except ClientError as error:
-                if self._is_over(error, progress_at) or self._has_ended(error, reading, offset):
+                if self._is_final(error, progress_at) or self._has_ended(error, reading, offset):
                     raise
                 self.run(_pause(self.cluster, pause.next()))
-                reading.ask(offset)
+                reading.send(offset)
                 continue
             batches = whole_batches(row.records)
             offset = max(offset, batches.next_offset or end)
             if offset < end:
-                reading.ask(offset)
+                reading.send(offset)
             aborted = [(one.producer_id, one.first_offset) for one in row.aborted_transactions or ()]
             yield Fetched(batches, aborted)
             pause.reset()
             progress_at = time.monotonic()
 
-    def _is_over(self, error: ClientError, progress_at: float) -> bool:
-        """Whether to ask again has no sense: the topic is gone, or the error stays."""
+    def _is_final(self, error: ClientError, progress_at: float) -> bool:
+        """Whether a retry is useless: the topic no longer exists, the error is permanent, or the time is up."""
         if isinstance(error, UnknownTopicError) and error.topic not in self.cluster.image.topics:
             return True
         return not error.retriable or time.monotonic() - progress_at > self.config.request_timeout_ms / 1000
 
     def _has_ended(self, error: ClientError, reading: _PartitionFetch, offset: int) -> bool:
-        """Whether nothing came because there is nothing: a new leader, which may lack records yet, tells no end."""
+        """Whether the log ends at `offset`. ListOffsets decides: a new leader's Fetch may still lack records."""
         if not isinstance(error, EndOfLogError):
             return False
         with closing(ClusterOffsets(self._options, reading.isolation_level)) as offsets:
@@ -153,7 +153,7 @@ class FetchClient:
 
 
 class _PartitionFetch:
-    """The requests for one partition: `ask`, then `answer`; `forget` at the end."""
+    """The requests for one partition: `send`, then `receive`, alternating; `cancel` at the end."""
 
     def __init__(
         self, client: FetchClient, partition: TopicPartition, isolation_level: IsolationLevel, size: int
@@ -165,39 +165,39 @@ class _PartitionFetch:
         self._sent: tuple[Connection, asyncio.Future[FetchResponse]] | None = None
         self._failure: ClientError | None = None
 
-    def ask(self, offset: int) -> None:
-        """Send a request; what goes wrong is told by `answer`."""
+    def send(self, offset: int) -> None:
+        """Send a request; `receive` raises its errors."""
         self._sent = self._failure = None
         try:
-            self._sent = self._send(offset)
+            self._sent = self._send_request(offset)
         except ClientError as error:
             self._failure = error
 
-    def answer(self) -> PartitionData:
-        """Wait for the answer to the last request. Raises ClientError."""
+    def receive(self) -> PartitionData:
+        """Wait for the response to the last request. Raises ClientError."""
         if self._sent is None:
-            raise self._failure or ClientError(_TRIED, "nothing was asked for")
+            raise self._failure or ClientError(_OPERATION, "no request was sent")
         connection, future = self._sent
-        answer = self._client.run(future)
-        if answer.error_code:
-            raise broker_error(answer.error_code, _TRIED, broker=connection.name)
+        response = self._client.run(future)
+        if response.error_code:
+            raise broker_error(response.error_code, _OPERATION, broker=connection.name)
         topic, index = self.partition
-        for told in answer.responses:
-            for row in told.partitions:
+        for topic_row in response.responses:
+            for row in topic_row.partitions:
                 if row.error_code:
-                    raise broker_error(row.error_code, _TRIED, broker=connection.name, topic=topic, partition=index)
+                    raise broker_error(row.error_code, _OPERATION, broker=connection.name, topic=topic, partition=index)
                 return row
-        raise ClientError(_TRIED, "the answer does not name the partition", broker=connection.name)
+        raise ClientError(_OPERATION, "the response does not contain the partition", broker=connection.name)
 
-    def forget(self) -> None:
-        """Nobody wants the answer to the last request, if there was none yet: whoever reads may stop early."""
+    def cancel(self) -> None:
+        """Cancel the pending request, if any: a task may stop reading early."""
         if self._sent is not None:
             _, future = self._sent
             future.cancel()
 
-    def _send(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
+    def _send_request(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
         name, index = self.partition
-        topic, connection = self._known() or self._client.run(self._find())
+        topic, connection = self._cached() or self._client.run(self._find())
         has_id = topic.topic_id != ZERO_UUID
         version = connection.versions.highest(FETCH_KEY, LAST_VERSION if has_id else LAST_VERSION_WITH_TOPIC_NAMES)
         wanted = FetchPartition(
@@ -215,8 +215,8 @@ class _PartitionFetch:
         )
         return connection, connection.send(request, FetchResponse, version=version)
 
-    def _known(self) -> tuple[TopicMetadata, Connection] | None:
-        """The topic and a connection to the leader, if there are both: then the event loop need not run."""
+    def _cached(self) -> tuple[TopicMetadata, Connection] | None:
+        """Return the topic and a connection to the leader if both exist already; then the event loop need not run."""
         cluster = self._client.cluster
         name, index = self.partition
         topic, leader = cluster.image.topics.get(name), cluster.leader(name, index)
@@ -229,12 +229,12 @@ class _PartitionFetch:
         topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
         leader = cluster.leader(name, index)
         if leader is None:
-            raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=name, partition=index)
+            raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _OPERATION, topic=name, partition=index)
         return topic, await cluster.connection(leader, Purpose.FETCH)
 
 
 async def _pause(cluster: ClientCluster, seconds: float) -> None:
-    """Ask for new metadata, and give the brokers time."""
+    """Wait, then refresh the metadata."""
     await asyncio.sleep(seconds)
     try:
         await cluster.refresh()
@@ -243,12 +243,12 @@ async def _pause(cluster: ClientCluster, seconds: float) -> None:
             raise
 
 
-def _nothing(partition: TopicPartition, offset: int, end: int, row: PartitionData) -> ClientError:
+def _no_records(partition: TopicPartition, offset: int, end: int, row: PartitionData) -> ClientError:
     error = EndOfLogError(
-        _TRIED,
-        f"the log ends at {row.high_watermark}, and was to be read from {offset} to {end}",
+        _OPERATION,
+        f"the log ends at {row.high_watermark}; the query reads it from {offset} to {end}",
         topic=partition.topic,
         partition=partition.partition,
     )
-    error.retriable = True  # it may be a new leader that has not caught up
+    error.retriable = True  # the leader may be new and still behind
     return error

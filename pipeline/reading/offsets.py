@@ -1,10 +1,10 @@
-"""What the driver asks the brokers before anything is read: which partitions there are, and where they begin and end.
+"""Partitions and offsets of a cluster, requested by the driver before anything is read.
 
-Every question is asked anew, of the leaders, and answered for all partitions by one request a broker. Nothing is
-remembered between two questions but the connections.
+Each call requests current values from the leaders, with one request to each broker for all partitions. Nothing is
+cached but the connections.
 
-They are calls of the client's Admin, without Admin itself, which would import twice as much: a process that a stream
-starts for its offsets does nothing that takes longer than to import.
+This uses the calls of the client's Admin without Admin itself, which would import twice as much: the process that
+Spark starts for a stream's offsets spends most of its time on imports.
 """
 
 from __future__ import annotations
@@ -24,18 +24,15 @@ from odradek.pipeline.options.broker_options import Cluster, ReadOptions, Subscr
 
 T = TypeVar("T")
 
-_TIMEOUT_MS: Final = 60000  # of a question: Kafka's default.api.timeout.ms
+_TIMEOUT_MS: Final = 60000  # of a call: Kafka's default.api.timeout.ms
 
 
 class NoOffsetError(Exception):
-    """No record is as late as the time that was asked for."""
+    """No record is as late as the start time."""
 
 
 class ClusterOffsets:
-    """Partitions and offsets of one cluster; `close` ends its connections. Methods raise ClientError.
-
-    It blocks while it asks, and leaves no thread behind.
-    """
+    """Partitions and offsets of one cluster. Methods block, start no thread, and raise ClientError."""
 
     def __init__(self, cluster: Cluster, isolation_level: IsolationLevel) -> None:
         self._reads_committed = isolation_level == "read_committed"
@@ -51,16 +48,16 @@ class ClusterOffsets:
         self._loop.close()
 
     def partitions(self, subscription: Subscription) -> list[TopicPartition]:
-        """The partitions that a subscription means now. Raises UnknownTopicError, but not for a pattern.
+        """Return the partitions that a subscription matches now. Raises UnknownTopicError, but not for a pattern.
 
-        An assigned partition that its topic does not have is left out, as by Spark's connector.
+        Assigned partitions that do not exist are left out, as in Spark's connector.
         """
         assigned = set(subscription.partitions)
         topics: Iterable[str] = {partition.topic for partition in assigned} if assigned else subscription.topics
         if subscription.pattern is not None:
             pattern = re.compile(subscription.pattern)
-            there = self._run(list_topics(self._calls, include_internal=False, timeout_ms=None))
-            topics = [name for name in there if pattern.fullmatch(name)]
+            existing = self._run(list_topics(self._calls, include_internal=False, timeout_ms=None))
+            topics = [name for name in existing if pattern.fullmatch(name)]
         described = self._run(describe_topics(self._calls, sorted(topics), by_id=False, timeout_ms=None))
         found = {
             TopicPartition(name, index)
@@ -69,22 +66,22 @@ class ClusterOffsets:
         }
         return sorted(found & assigned if assigned else found)
 
-    def at(self, places: Mapping[TopicPartition, int]) -> Numbers:
-        """The first offset at or after each time in ms, -1 without any; or the offset of EARLIEST or LATEST."""
-        if not places:
+    def at(self, positions: Mapping[TopicPartition, int]) -> Numbers:
+        """Return the first offset at or after each time in ms, -1 if there is none; or that of EARLIEST or LATEST."""
+        if not positions:
             return {}
-        listed = self._run(list_offsets(self._calls, places, read_committed=self._reads_committed, timeout_ms=None))
+        listed = self._run(list_offsets(self._calls, positions, read_committed=self._reads_committed, timeout_ms=None))
         return {partition: found.offset for partition, found in listed.values_or_raise().items()}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Numbers:
         return self.at(dict.fromkeys(partitions, EARLIEST))
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Numbers:
-        """Where the partitions end: at the last stable offset for those who read committed records only."""
+        """Return the end offsets: the last stable offsets with `read_committed`, otherwise the high watermarks."""
         return self.at(dict.fromkeys(partitions, LATEST))
 
-    def _run(self, question: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run(question)
+    def _run(self, call: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run(call)
 
 
 async def _started(cluster: Cluster) -> Calls:
@@ -97,7 +94,7 @@ async def _started(cluster: Cluster) -> Calls:
 
 
 def starting_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: list[TopicPartition]) -> Numbers:
-    """Where to start. Raises NoOffsetError for a time after the last record, if the options say so, and ValueError."""
+    """Return the start offsets. Raises ValueError; NoOffsetError for a time after the last record, unless `latest`."""
     found = _resolve(offsets, options.start, "starting", partitions)
     missing = [partition for partition, offset in found.items() if offset < 0]
     if missing and options.start_fallback == "error":
@@ -112,12 +109,12 @@ def starting_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: 
 
 
 def ending_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: list[TopicPartition]) -> Numbers:
-    """Where to end, exclusive; at the end of a partition where no record is as late as a time. Raises ValueError."""
+    """Return the end offsets, exclusive; the end of a partition for a time after its last record. Raises ValueError."""
     found = _resolve(offsets, options.end, "ending", partitions)
     return found | offsets.latest([partition for partition, offset in found.items() if offset < 0])
 
 
 def _resolve(offsets: ClusterOffsets, bound: Bound, side: str, partitions: list[TopicPartition]) -> Numbers:
     numbers = bound.numbers_of(partitions, side)
-    to_ask = {partition: number for partition, number in numbers.items() if bound.by_time or number < 0}
-    return numbers | offsets.at(to_ask)
+    unresolved = {partition: number for partition, number in numbers.items() if bound.by_time or number < 0}
+    return numbers | offsets.at(unresolved)

@@ -1,7 +1,4 @@
-"""What a task reads: one range of one partition, as Arrow batches, with what to do where records have gone.
-
-Which of them count as lost is told in `data_loss`.
-"""
+"""The work of a task: read one range of one partition as Arrow batches, and report lost records (`data_loss`)."""
 
 from __future__ import annotations
 
@@ -59,10 +56,10 @@ def _read(client: FetchClient, options: ReadOptions, columns: Sequence[str], wan
 
 
 def _skip(options: ReadOptions, wanted: OffsetRange) -> int:
-    """Where to go on after `wanted.start` was refused: at the earliest offset, or the end. Raises DataLossError."""
+    """Return the offset to continue at after OFFSET_OUT_OF_RANGE: the earliest or the end. Raises DataLossError."""
     with closing(ClusterOffsets(options.cluster, options.isolation_level)) as offsets:
         earliest = offsets.earliest([wanted.partition])[wanted.partition]
     start = min(earliest, wanted.end) if earliest > wanted.start else wanted.end
     topic, index = wanted.partition
-    report_data_loss(options, f"The offsets from {wanted.start} to {start} of {topic}-{index} are gone.")
+    report_data_loss(options, f"The offsets from {wanted.start} to {start} of {topic}-{index} no longer exist.")
     return start

@@ -1,8 +1,8 @@
-"""Ranges of offsets, and how they are cut for Spark's tasks.
+"""Ranges of offsets, and their division into tasks.
 
-Without `minPartitions` a task reads one partition of a topic from its start to its end. With it, or with
-`maxRecordsPerPartition`, long ranges are cut into even parts, in proportion to the offsets that they span (whether or
-not there is a record at each of them). Source: Spark `KafkaOffsetRangeCalculator`.
+Without `minPartitions` a task reads the whole range of one partition. With it, or with `maxRecordsPerPartition`, long
+ranges are divided into even parts, in proportion to the offsets that they span (even if some have no record).
+Source: Spark `KafkaOffsetRangeCalculator`.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class OffsetRange(NamedTuple):
         return self.end - self.start
 
 
-def cut(ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None) -> list[OffsetRange]:
-    """The ranges with something in them, cut into parts of at most `max_records`, at least `min_partitions` of them."""
+def divide(ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: int | None) -> list[OffsetRange]:
+    """Divide the ranges that are not empty into at least `min_partitions` parts of at most `max_records`."""
     parts = [one for one in ranges if one.size > 0]
     if max_records is not None:
         parts = [part for one in parts for part in _in_parts(one, -(-one.size // max_records))]
     if min_partitions is None or min_partitions <= len(parts):
         return parts
     total = sum(one.size for one in parts)
-    # Ranges smaller than an even share stay whole; the others have the remaining parts among themselves.
+    # Ranges smaller than an even share stay whole; the others share the remaining parts.
     small = {one for one in parts if one.size / total * min_partitions < 1}
     parts_left = min_partitions - len(small)
     size_left = sum(one.size for one in parts if one not in small)
@@ -44,13 +44,13 @@ def cut(ranges: Iterable[OffsetRange], min_partitions: int | None, max_records: 
     ]
 
 
-def share(
+def limited_ends(
     starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], limit: int
 ) -> dict[TopicPartition, int]:
-    """The ends of about `limit` offsets in all, shared in proportion to what each partition has.
+    """Return end offsets that limit the batch to about `limit` offsets, in proportion to each partition's backlog.
 
-    Rounded up where a share is below one, so that every partition with something left gets on, and a stream that is
-    read until it ends does end. `starts` and `ends` have the same partitions. Source: Spark `KafkaMicroBatchStream`.
+    A share below one is rounded up, so that every partition with a backlog makes progress and a stream with
+    `availableNow` ends. `starts` and `ends` have the same partitions. Source: Spark `KafkaMicroBatchStream`.
     """
     sizes = {partition: max(end - starts[partition], 0) for partition, end in ends.items()}
     total = sum(sizes.values())

@@ -1,9 +1,9 @@
 """`format("broker")`: topics of Apache Kafka, or of this broker, as tables and streams, without a jar.
 
-A job changes one word to come here from Spark's connector, `format("kafka")`, and back: options, columns, offsets in
-checkpoints and what happens when data are lost are the connector's. Workers must be able to import `pipeline`.
+A job changes one word to move here from Spark's connector, `format("kafka")`, or back: options, columns, offsets in
+checkpoints and the handling of data loss are the connector's. Workers must be able to import `odradek.pipeline`.
 
-What only tasks need is imported by them: for each stream Spark starts a process that asks for offsets alone.
+Modules that only tasks need are imported in tasks: Spark starts a process for each stream that only requests offsets.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from odradek.client.record import TopicPartition
 from odradek.pipeline.options.broker_options import ReadOptions, batch_read_options
 from odradek.pipeline.reading.data_loss import report_data_loss
 from odradek.pipeline.reading.offsets import ClusterOffsets, ending_offsets, starting_offsets
-from odradek.pipeline.reading.ranges import OffsetRange, cut
+from odradek.pipeline.reading.ranges import OffsetRange, divide
 from odradek.pipeline.schema import column_names, spark_schema
 from odradek.pipeline.spark.garbage_collection import freeze_modules
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class BrokerDataSource(DataSource):
-    """The format as Spark knows it."""
+    """The data source that Spark calls."""
 
     @classmethod
     def name(cls) -> str:
@@ -65,7 +65,7 @@ class BrokerDataSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """A task's work: a range of offsets."""
+    """The work of a task: a range of offsets."""
 
     def __init__(self, wanted: OffsetRange) -> None:
         super().__init__(wanted)
@@ -73,7 +73,7 @@ class RangePartition(InputPartition):
 
 
 class BrokerReader(DataSourceReader):
-    """A batch: ranges are settled when the query is planned, so what comes later is not read."""
+    """The reader of a batch. Its ranges are fixed when the query is planned; later records are not read."""
 
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self._options = options
@@ -87,27 +87,27 @@ class BrokerReader(DataSourceReader):
             ends = ending_offsets(offsets, options, partitions)
         for (topic, index), start in starts.items():
             end = ends[TopicPartition(topic, index)]
-            if start > end:  # an error whatever failOnDataLoss says, as in a batch of the connector
-                raise ValueError(f"{topic}-{index} was to be read from offset {start} to {end}, which lies before it")
+            if start > end:  # an error regardless of failOnDataLoss, as in a batch of the connector
+                raise ValueError(f"{topic}-{index}: the end offset {end} is below the start offset {start}")
         return plan(options, [OffsetRange(one, starts[one], ends[one]) for one in partitions])
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, RangePartition):
-            return iter(())  # of no partitions at all, Spark makes one of its own
+            return iter(())  # Spark creates a partition of its own when there are none
         from odradek.pipeline.reading.partition_reader import read_range
 
         return read_range(self._options, self._columns, partition.wanted)
 
 
 def plan(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartition]:
-    """The tasks that read these ranges. Raises DataLossError for one that ends before it starts."""
+    """Return the tasks that read these ranges. Raises DataLossError for a range that ends before it starts."""
     for topic, index in (one.partition for one in ranges if one.size < 0):
-        report_data_loss(options, f"The end of {topic}-{index} lies before the offset to start at.")
-    return [RangePartition(one) for one in cut(ranges, options.min_partitions, options.max_records)]
+        report_data_loss(options, f"The end of {topic}-{index} is below its start offset.")
+    return [RangePartition(one) for one in divide(ranges, options.min_partitions, options.max_records)]
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """The columns to read, for a schema given by `schema(…)`: some of the source's own. Raises ValueError."""
+    """Return the columns to read for a schema given by `schema(…)`. Raises ValueError for other columns or types."""
     names = tuple(schema.names)
     known = column_names(include_headers=True)
     if not names or not set(names) <= set(known) or spark_schema(names) != schema:

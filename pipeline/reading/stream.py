@@ -1,15 +1,15 @@
-"""`readStream` of `format("broker")`: from one trigger to the next, which offsets belong to it.
+"""`readStream` of `format("broker")`: the offsets of each micro-batch.
 
-| question of Spark | answer |
+| method that Spark calls | result |
 |---|---|
-| initialOffset | `startingOffsets` and its like: of a query's first start only |
-| latestOffset | the end of every partition; with `maxOffsetsPerTrigger` a share of it for each |
-| partitions | the ranges between two offsets; a partition that is new starts at its earliest offset |
-| prepareForTriggerAvailableNow | the end of every partition, kept: nothing behind it is read |
+| initialOffset | `startingOffsets` or one of its variants; only at the first start of a query |
+| latestOffset | the end of every partition; with `maxOffsetsPerTrigger` part of the way to it |
+| partitions | the ranges between two offsets; a new partition starts at its earliest offset |
+| prepareForTriggerAvailableNow | stores the end of every partition: nothing after it is read |
 
-Offsets are `{"topic": {"0": 12}}`, exclusive ends, as Spark's connector writes them into a checkpoint: a query may be
-stopped with one format and go on with the other. Spark stores an offset before it reads up to it. So after a crash the
-same ranges are read again, and a sink that knows its batches by number, as the file sink does, holds each record once.
+Offsets are `{"topic": {"0": 12}}`, exclusive ends, as Spark's connector writes them to a checkpoint: a query can stop
+with one format and continue with the other. Spark stores an offset before it reads up to it. After a crash it reads
+the same ranges again, so a sink that identifies batches by number, as the file sink does, stores each record once.
 Source: Spark `KafkaMicroBatchStream`.
 """
 
@@ -34,7 +34,7 @@ from odradek.pipeline.options.bounds import Numbers, flat_offsets, nested_offset
 from odradek.pipeline.options.broker_options import ReadOptions, stream_read_options
 from odradek.pipeline.reading.data_loss import report_data_loss
 from odradek.pipeline.reading.offsets import ClusterOffsets, starting_offsets
-from odradek.pipeline.reading.ranges import OffsetRange, share
+from odradek.pipeline.reading.ranges import OffsetRange, limited_ends
 from odradek.pipeline.reading.source import RangePartition, columns_of, plan
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ Offsets = dict[str, dict[str, int]]
 
 
 class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """One query's reader, on the driver; `read` alone runs in tasks, in copies of it.
+    """The reader of one query, on the driver; only `read` runs in tasks, in copies of it.
 
-    What is wrong with the options is told by the first question: of an exception in here Spark loses the text.
+    The first call reports errors in the options: Spark loses the text of an exception in the constructor.
     """
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._given = dict(options)
         self._schema = schema
         self._offsets: ClusterOffsets | None = None
-        self._target: Numbers | None = None  # where a query that reads what is available now ends
+        self._target: Numbers | None = None  # the end of a query with the trigger availableNow
         self._triggered_at = time.monotonic()
 
     def __getstate__(self) -> dict[str, object]:
@@ -68,8 +68,8 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return columns_of(self._schema)
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's names, here and below
-        partitions = self._asked().partitions(self._options.subscription)
-        return nested_offsets(starting_offsets(self._asked(), self._options, partitions))
+        partitions = self._cluster_offsets().partitions(self._options.subscription)
+        return nested_offsets(starting_offsets(self._cluster_offsets(), self._options, partitions))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         if self._options.max_offsets is not None:
@@ -81,13 +81,13 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
         starts = flat_offsets(start)
         ends = self._ends()
-        starts |= self._starts_of_new(starts, ends)
+        starts |= self._starts_of_new_partitions(starts, ends)
         if isinstance(limit, ReadAllAvailable):
             return nested_offsets(ends)
-        if self._is_too_little(sum(ends[one] - starts[one] for one in ends)):
+        if self._must_wait(sum(ends[one] - starts[one] for one in ends)):
             return start
         if isinstance(limit, ReadMaxRows):
-            ends = share(starts, ends, limit.max_rows)
+            ends = limited_ends(starts, ends, limit.max_rows)
         return nested_offsets(ends)
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802
@@ -98,16 +98,16 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
         starts, ends = flat_offsets(start), flat_offsets(end)
-        new = self._starts_of_new(starts, ends)
+        new = self._starts_of_new_partitions(starts, ends)
         for (topic, index), offset in new.items():
             if offset > 0:
                 report_data_loss(
-                    self._options, f"The new partition {topic}-{index} begins at offset {offset}, not at 0."
+                    self._options, f"The new partition {topic}-{index} starts at offset {offset}, not at 0."
                 )
         gone = starts.keys() - ends.keys()
         if gone:
             report_data_loss(
-                self._options, f"{', '.join(f'{topic}-{index}' for topic, index in sorted(gone))} are gone."
+                self._options, f"{', '.join(f'{topic}-{index}' for topic, index in sorted(gone))} no longer exist."
             )
         starts |= new
         return plan(self._options, [OffsetRange(one, starts[one], ends[one]) for one in sorted(ends)])
@@ -123,7 +123,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._offsets.close()
             self._offsets = None
 
-    def _asked(self) -> ClusterOffsets:
+    def _cluster_offsets(self) -> ClusterOffsets:
         if self._offsets is None:
             self._offsets = ClusterOffsets(self._options.cluster, self._options.isolation_level)
         return self._offsets
@@ -131,16 +131,16 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _ends(self) -> Numbers:
         if self._target is not None:
             return dict(self._target)
-        return self._asked().latest(self._asked().partitions(self._options.subscription))
+        return self._cluster_offsets().latest(self._cluster_offsets().partitions(self._options.subscription))
 
-    def _starts_of_new(self, known: Numbers, ends: Numbers) -> Numbers:
-        """Where the partitions start that were not there before: at their earliest offset, at most where they end."""
+    def _starts_of_new_partitions(self, known: Numbers, ends: Numbers) -> Numbers:
+        """Return the start offsets of partitions that are not in `known`: the earliest, but not above the end."""
         new = ends.keys() - known.keys()
-        earliest = self._asked().earliest(sorted(new))
+        earliest = self._cluster_offsets().earliest(sorted(new))
         return {partition: min(offset, ends[partition]) for partition, offset in earliest.items()}
 
-    def _is_too_little(self, available: int) -> bool:
-        """Whether to wait for `minOffsetsPerTrigger`: no longer than `maxTriggerDelay`, nor if no more will come."""
+    def _must_wait(self, available: int) -> bool:
+        """Whether to wait for `minOffsetsPerTrigger`; never longer than `maxTriggerDelay`, nor under availableNow."""
         least = self._options.min_offsets
         waited_ms = (time.monotonic() - self._triggered_at) * 1000
         if least is None or self._target is not None or available >= least or waited_ms >= self._options.max_delay_ms:

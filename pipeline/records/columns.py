@@ -1,10 +1,10 @@
-"""Arrow columns of records, made of where their fields lie: the bytes are copied once, by Arrow.
+"""Arrow columns from the positions of fields: Arrow copies the bytes once.
 
-Places that ascend are one Arrow array of binary over the whole data, with the gaps between them as elements of their
-own; taking every other element leaves the fields.
+Ascending positions become one Arrow array of binary over the whole data, in which the gaps between fields are elements,
+too. Taking every second element leaves the fields.
 
 ```
-data      … | key | . | value | ……… | key | . | value |        . lengths and other fields in between
+data      … | key | . | value | ……… | key | . | value |        . lengths and other fields
 offsets     0     1   2       3     4     5   6       7        key of record i: element 4i, value: 4i + 2
 ```
 """
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from odradek.pipeline.records.arrow_values import binary_scalar, boolean_array, number_array
-from odradek.pipeline.records.record_fields import HeaderPlaces, Places, RecordFields
+from odradek.pipeline.records.record_fields import HeaderPositions, Positions, RecordFields
 from odradek.pipeline.records.varints import Ints
 from odradek.pipeline.schema import ARROW_TYPES, CORRUPT_RECORD, HEADER_TYPE, HEADERS, HEADERS_TYPE, arrow_schema
 from odradek.protocol.buffer import Buffer
@@ -32,7 +32,7 @@ _Column = Callable[[RecordFields, _Rows], Any]
 def record_columns(
     fields: RecordFields, names: Sequence[str], topic: str, partition: int, rows: _Rows = None
 ) -> pa.RecordBatch:
-    """The columns named, of all records or of those whose numbers are given."""
+    """Return the named columns of all records, or of the records with the numbers `rows`."""
     count = len(_of(fields.offset, rows))
     same: dict[str, str | int] = {"topic": topic, "partition": partition}
     columns = [_repeated(same[name], count) if name in same else _COLUMNS[name](fields, rows) for name in names]
@@ -47,23 +47,25 @@ def _repeated(value: str | int, count: int) -> Any:
     return _repeated_often(value, 1 << count.bit_length()).slice(0, count)
 
 
-@lru_cache(maxsize=4)  # a task reads one partition, by groups of about one size
+@lru_cache(maxsize=4)  # a task reads one partition, in groups of similar size
 def _repeated_often(value: str | int, count: int) -> Any:
     if isinstance(value, int):
         return number_array(np.full(count, value, dtype=np.int32))
     return pa.repeat(binary_scalar(value.encode()).cast(pa.string()), count)
 
 
-def _taken(data: Buffer, places: Places, rows: _Rows) -> Any:
-    """The bytes at the places of these rows; the places ascend and do not overlap."""
-    count = len(places.start)
+def _taken(data: Buffer, positions: Positions, rows: _Rows) -> Any:
+    """Return the bytes at the positions of these rows; the positions ascend and do not overlap."""
+    count = len(positions.start)
     bounds = np.empty(2 * count, dtype=np.int32)
-    bounds[0::2] = places.start
-    bounds[1::2] = places.end
+    bounds[0::2] = positions.start
+    bounds[1::2] = positions.end
     buffers = [None, pa.py_buffer(bounds), pa.py_buffer(data)]
     every_second = pa.Array.from_buffers(pa.binary(), max(2 * count - 1, 0), buffers)
     elements = np.arange(0, 2 * count, 2) if rows is None else 2 * rows
-    return every_second.take(number_array(elements, None if places.is_null is None else _of(places.is_null, rows)))
+    return every_second.take(
+        number_array(elements, None if positions.is_null is None else _of(positions.is_null, rows))
+    )
 
 
 def _timestamps(fields: RecordFields, rows: _Rows) -> Any:
@@ -86,8 +88,8 @@ def _headers(fields: RecordFields, rows: _Rows) -> Any:
     return pa.ListArray.from_arrays(number_array(bounds), structs, type=HEADERS_TYPE, mask=boolean_array(counts == 0))
 
 
-def _entries_of(headers: HeaderPlaces, rows: Ints) -> Ints:
-    """The numbers, among all headers, of those of these rows."""
+def _entries_of(headers: HeaderPositions, rows: Ints) -> Ints:
+    """Return the numbers of these rows' headers, counted over all records."""
     counts = headers.counts[rows]
     first = (np.cumsum(headers.counts) - headers.counts)[rows]
     behind = np.cumsum(counts) - counts
@@ -96,7 +98,7 @@ def _entries_of(headers: HeaderPlaces, rows: Ints) -> Ints:
 
 
 def _texts(keys: Any) -> Any:
-    """Bytes as text; what is not UTF-8 becomes U+FFFD, as in Java."""
+    """Return bytes as text; bytes that are not UTF-8 become U+FFFD, as in Java."""
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:

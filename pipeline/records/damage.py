@@ -1,10 +1,10 @@
-"""What a reader does where bytes are no records: Spark's three modes, and the sentence that says which bytes.
+"""Damaged batches: Spark's three modes of handling them, and the text that describes the damage.
 
-| mode | a damaged batch is |
+| mode | a damaged batch becomes |
 |---|---|
 | FAILFAST | an error |
-| PERMISSIVE | a row that has the sentence in `_corrupt_record`, and of the other columns what is known |
-| DROPMALFORMED | left out |
+| PERMISSIVE | a row with the text in `_corrupt_record`, and with the values of other columns that are known |
+| DROPMALFORMED | nothing |
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from odradek.protocol.plural import pluralize
 
 
 class Mode(StrEnum):
-    """Spark's option `mode`. The connector knows none; the default here is FAILFAST."""
+    """Spark's option `mode`; the connector does not have it. The default is FAILFAST."""
 
     FAILFAST = "FAILFAST"
     PERMISSIVE = "PERMISSIVE"
@@ -25,7 +25,7 @@ class Mode(StrEnum):
 
 
 class Damage(NamedTuple):
-    """`size` bytes at `position` of `source` that are no records, for a reason; `offset`: what they claim."""
+    """`size` bytes at `position` of `source` that cannot be decoded; `offset`: the base offset in them, if any."""
 
     source: str
     position: int
@@ -34,12 +34,12 @@ class Damage(NamedTuple):
     reason: str
 
     def __str__(self) -> str:
-        claim = "" if self.offset is None else f", base offset {self.offset}"
-        return f"{self.source} at position {self.position} ({pluralize(self.size, 'byte')}{claim}): {self.reason}"
+        base_offset = "" if self.offset is None else f", base offset {self.offset}"
+        return f"{self.source} at position {self.position} ({pluralize(self.size, 'byte')}{base_offset}): {self.reason}"
 
 
 class CorruptRecordsError(KafkaError):
-    """Records that cannot be read, under FAILFAST."""
+    """Records that cannot be decoded, under FAILFAST."""
 
     def __init__(self, damage: Damage) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, str(damage))

@@ -1,19 +1,19 @@
-"""Record batches as Arrow columns, some megabytes at a time, never a record at a time.
+"""Decode record batches into Arrow columns, some megabytes at a time, never record by record.
 
 ```
-bytes ─► batches, and their headers at once                                       (`whole_batches`)
-            │ left out: markers, aborted, outside the range                       (here, `aborted`)
-            │ checksum, decompression, one by one
+bytes ─► batches and their headers                                                (`whole_batches`)
+            │ leave out: markers, aborted batches, batches outside the range      (here, `aborted`)
+            │ checksum and decompression, batch by batch
             ▼
-         a group of batches, decompressed ─► where records start                  (`record_starts`)
-                                          ─► where their fields lie               (`record_fields`)
-                                          ─► a pyarrow.RecordBatch                (`columns`)
+         a group of decompressed batches ─► positions of records                  (`record_starts`)
+                                         ─► positions of fields                   (`record_fields`)
+                                         ─► a pyarrow.RecordBatch                 (`columns`)
 ```
-A group ends once it has `GROUP_BYTES`, so memory is bounded by that and by the largest batch, and the 32 bits that
-Arrow has for the places of bytes are enough. Messages of magic 0 and 1 go another, slow way (`old_messages`).
+A group ends when it has `GROUP_BYTES`. Memory is bounded by this and by the largest batch, and Arrow's 32-bit offsets
+suffice. Messages of magic 0 and 1 are decoded one by one (`old_messages`).
 
-A damaged batch is reported as the mode says (`damage`), and those behind it are read. Where not even the length of a
-batch can be true, what remains of the buffer is one damage.
+A damaged batch is handled according to the mode (`damage`), and decoding continues behind it. If the length of a batch
+is impossible, the rest of the buffer is one damage.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from odradek.protocol.records.batch_header import (
     read_batch_header,
 )
 
-GROUP_BYTES: Final = 4_000_000  # a group has a fixed part, here and in Spark: of 2 MB it is dearer
+GROUP_BYTES: Final = 4_000_000  # a group has a fixed cost, here and in Spark; groups of 2 MB are slower
 MAX_OFFSET: Final = (1 << 63) - 1
 _BASE_OFFSET: Final = Struct(">q")
 
@@ -68,10 +68,9 @@ def decode(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of `batches` with offsets in [start_offset, end_offset), as columns of `schema.arrow_schema`.
 
-    `columns` are those of `schema.column_names`, in any number and order. `aborted` are transactions to leave out:
-    producer id and first offset, as an answer to Fetch has them. `source` and `position` say in errors where the data
-    come from. The arrays yielded hold no reference to these. Raises CorruptRecordsError under FAILFAST, after the
-    records before the damage.
+    `columns` are any of `schema.column_names`, in any order. `aborted` are the transactions to leave out: producer id
+    and first offset, as in a Fetch response. Errors name `source` and `position` as the origin of the data. The arrays
+    do not reference the data. Raises CorruptRecordsError under FAILFAST, after the records before the damage.
     """
     source = source or f"{topic}-{partition}"
     reading = _Reading(batches, source, position, topic, partition, tuple(columns), start_offset, end_offset, mode)
@@ -79,7 +78,7 @@ def decode(
 
 
 class _Group:
-    """Batches whose records are decoded together: their numbers, and the records of each, decompressed."""
+    """Batches whose records are decoded together: their numbers, and the decompressed records of each."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []
@@ -93,7 +92,7 @@ class _Group:
 
 
 class _Reading:
-    """One call of `decode`. A batch is named by its number."""
+    """One call of `decode`. Batches are identified by their numbers in the buffer."""
 
     def __init__(
         self,
@@ -126,14 +125,14 @@ class _Reading:
     def run(self, aborted: Sequence[tuple[int, int]]) -> Iterator[pa.RecordBatch]:
         filter_ = AbortedFilter(aborted)
         is_old = self._headers["magic"] == 0
-        is_plain = ~is_old & self._are_wanted(has_aborted=bool(aborted))
+        is_plain = ~is_old & self._are_selected(has_aborted=bool(aborted))
         for batch, (old, plain) in enumerate(zip(is_old.tolist(), is_plain.tolist(), strict=True)):
             if old:
                 yield from self._flushed()
                 yield from self._messages(batch)
                 continue
             try:
-                if plain or self._is_wanted(batch, filter_):
+                if plain or self._is_selected(batch, filter_):
                     self._group.add(batch, self._records(batch))
             except RemoteProtocolError as error:
                 yield from self._flushed()
@@ -145,16 +144,16 @@ class _Reading:
             rest = len(self._data) - self._batches.size
             yield from self._reported(self._batches.size, rest, self._batches.flaw)
 
-    def _are_wanted(self, *, has_aborted: bool) -> Booleans:
-        """Which batches hold records of the range, and need no closer look for what transactions were aborted."""
+    def _are_selected(self, *, has_aborted: bool) -> Booleans:
+        """Return which batches hold records of the range and need no check for aborted transactions."""
         base_offset, last_delta = numbers(self._headers["base_offset"]), numbers(self._headers["last_offset_delta"])
-        looked_at = CONTROL_BIT | TRANSACTIONAL_BIT if has_aborted else CONTROL_BIT
-        is_wanted: Booleans = (base_offset >= self._start - last_delta) & (base_offset < self._end)
-        is_wanted &= self._headers["attributes"] & looked_at == 0
-        return is_wanted
+        needs_check = CONTROL_BIT | TRANSACTIONAL_BIT if has_aborted else CONTROL_BIT
+        is_selected: Booleans = (base_offset >= self._start - last_delta) & (base_offset < self._end)
+        is_selected &= self._headers["attributes"] & needs_check == 0
+        return is_selected
 
-    def _is_wanted(self, batch: int, filter_: AbortedFilter) -> bool:
-        """The closer look at one batch, in order. Raises RemoteProtocolError for a marker that is malformed."""
+    def _is_selected(self, batch: int, filter_: AbortedFilter) -> bool:
+        """Check one batch, in order. Raises RemoteProtocolError for a malformed marker."""
         at = self._positions[batch]
         header = read_batch_header(self._data, at)
         if filter_.skips(self._data, at, header):
@@ -162,7 +161,7 @@ class _Reading:
         return header.last_offset >= self._start and header.base_offset < self._end
 
     def _records(self, batch: int) -> Buffer:
-        """What follows the header, decompressed. Raises RemoteProtocolError if the checksum is wrong."""
+        """Return the decompressed records of a batch. Raises RemoteProtocolError if the checksum is wrong."""
         at, end = self._positions[batch], self._positions[batch + 1]
         if crc32c(self._data[at + CRC_START : end]) != self._checksums[batch]:
             raise RemoteProtocolError("the checksum of the batch is wrong")
@@ -183,7 +182,7 @@ class _Reading:
             if len(batches) == 1:
                 yield from self._damaged(batches[0], str(error))
                 return
-            for batch, of_batch in zip(batches, records, strict=True):  # one is malformed; the others are whole
+            for batch, of_batch in zip(batches, records, strict=True):  # one batch is malformed; decode each alone
                 yield from self._decoded([batch], [of_batch])
             return
         chosen = self._chosen(batches, fields)
@@ -191,10 +190,10 @@ class _Reading:
             yield record_columns(fields, self._columns, self._topic, self._partition, chosen)
 
     def _sections(self, batches: Sequence[int], records: Sequence[Buffer]) -> tuple[Buffer, Ints, Ints]:
-        """The records of the batches, in one buffer, and where those of each begin and end in it.
+        """Return one buffer with the records of the batches, and the start and end of each batch's records in it.
 
-        What was compressed has to be put together. All else is left where it is, in front of and behind the headers of
-        batches: to copy it would cost more than to decode it.
+        Decompressed records are joined. Records that were not compressed stay where they are, between the headers of
+        batches: copying them would cost more than decoding them.
         """
         if not any(self._codecs[batch] for batch in batches):
             positions, numbered = np.array(self._positions), np.array(batches)
@@ -204,7 +203,7 @@ class _Reading:
         return b"".join(records), ends - sizes, ends
 
     def _chosen(self, batches: Sequence[int], fields: RecordFields) -> Ints | None:
-        """The numbers of the records in the range; None if all are."""
+        """Return the numbers of the records in the range; None if all records are."""
         first, last = (read_batch_header(self._data, self._positions[batch]) for batch in (batches[0], batches[-1]))
         if first.base_offset >= self._start and last.last_offset < self._end:
             return None
@@ -231,7 +230,7 @@ class _Reading:
 
 
 def report(damage: Damage, mode: Mode, columns: Sequence[str], topic: str, partition: int) -> Iterator[pa.RecordBatch]:
-    """The row that stands for a damage under PERMISSIVE; nothing if it is dropped, CorruptRecordsError if it fails."""
+    """Yield a row for the damage under PERMISSIVE, nothing under DROPMALFORMED. Raises CorruptRecordsError."""
     if mode is Mode.FAILFAST:
         raise CorruptRecordsError(damage)
     if mode is Mode.PERMISSIVE:

@@ -1,12 +1,12 @@
-"""Arrow columns as a record batch of magic 2: each part of all records is one Arrow array, and Arrow joins them.
+"""Encode Arrow columns as record batches of magic 2: each part of the records is one Arrow array, and Arrow joins them.
 
 ```
 record  = numbers                            | key | value length v | value | headers
 numbers = length v | 0 | timestamp delta v | offset delta v | key length v
 headers = count v  | each: key length v | key | value length v | value
 ```
-`v`: a varint. The format is drawn in `odradek.protocol.records.record_iterator`. Compression is that of `protocol`,
-which Kafka's own readers can undo; Arrow's own LZ4 has blocks that depend on each other, and Kafka refuses those.
+`v`: a varint. `odradek.protocol.records.record_iterator` describes the format. Compression is that of `protocol`,
+because Arrow's LZ4 writes dependent blocks, which Kafka rejects.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _EMPTY: Final = binary_scalar(b"")
 
 
 class EncodedRecords(NamedTuple):
-    """Records one behind another; record i takes the bytes from `bounds[i]` to `bounds[i + 1]` of `data`."""
+    """Consecutive records; record i is the bytes from `bounds[i]` to `bounds[i + 1]` of `data`."""
 
     data: memoryview
     bounds: Ints
 
     def part(self, start: int, end: int) -> memoryview:
-        """The bytes of the records from number `start` to `end`, exclusive."""
+        """Return the bytes of the records [start, end)."""
         return self.data[self.bounds[start] : self.bounds[end]]
 
 
@@ -64,10 +64,10 @@ def encode_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytearray:
-    """One batch, base offset 0, of the records in the arrays `keys` and `values` (binary or text) and `headers`.
+    """Encode one batch with base offset 0 from the arrays `keys`, `values` (binary or text) and `headers`.
 
-    `timestamp`: the ms of all records, or an array of int64. The others are those of `encode_records` and `join_batch`,
-    and so are the errors.
+    `timestamp` is in ms, one for all records or an array of int64. Other parameters and the errors are those of
+    `encode_records` and `join_batch`.
     """
     count = len(values)
     timestamps = np.full(count, timestamp) if isinstance(timestamp, int) else np.asarray(timestamp, dtype=np.int64)
@@ -99,13 +99,13 @@ def join_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytearray:
-    """One batch, base offset 0, of `count` records that `encode_records` has made, in several pieces perhaps.
+    """Join `count` records, encoded by `encode_records`, to one batch with base offset 0.
 
-    Their offset deltas go from 0 to `count` - 1. `level` is that of `odradek.protocol.compression.codecs`. Raises
-    LocalProtocolError for a batch of no records.
+    Their offset deltas are 0 to `count` - 1. `level` is that of `odradek.protocol.compression.codecs`. Raises
+    LocalProtocolError for a batch without records.
     """
     if not count:
-        raise LocalProtocolError("a batch of no records")
+        raise LocalProtocolError("a batch needs at least one record")
     body = [compress(codec, pieces[0] if len(pieces) == 1 else b"".join(pieces), level)] if codec else pieces
     batch = bytearray().join((bytes(BATCH_HEADER_SIZE), *body))
     header = BatchHeader(
@@ -128,9 +128,9 @@ def join_batch(
 
 
 def halves(batch: Buffer, level: int | None) -> list[bytearray]:
-    """The records of a batch of several, which all have one timestamp, as two batches; sequences go on in the second.
+    """Split a batch of several records with one timestamp into two; sequence numbers continue in the second.
 
-    For the rare topic that does not take batches as large as they are made.
+    For topics with a small `max.message.bytes`.
     """
     header = read_batch_header(batch)
     columns = ("key", "value", HEADERS)
@@ -155,11 +155,11 @@ def halves(batch: Buffer, level: int | None) -> list[bytearray]:
 def encode_records(
     keys: Any, values: Any, headers: Any, *, offset_deltas: Ints, timestamp_deltas: Ints | None = None
 ) -> EncodedRecords:
-    """The records in the arrays `keys` and `values` (binary or text) and `headers`, for one batch or for several.
+    """Encode the records in the arrays `keys` and `values` (binary or text) and `headers`, for one or several batches.
 
-    `keys` and `headers` may be None: no record has any. `headers` is of `schema.HEADERS_TYPE`. The deltas are those to
-    the first record of the batch that a record goes to; without `timestamp_deltas` they are 0. Raises
-    LocalProtocolError for records that the format cannot carry, or of more than 2 GiB.
+    `keys` or `headers` is None if no record has any. `headers` has the type `schema.HEADERS_TYPE`. Deltas are relative
+    to the first record of a record's batch; `timestamp_deltas` are 0 by default. Raises LocalProtocolError for records
+    that the format does not allow, or of more than 2 GiB.
     """
     count = len(values)
     if timestamp_deltas is None:
@@ -168,12 +168,12 @@ def encode_records(
         keys = pa.nulls(count, pa.binary()) if keys is None else keys.cast(pa.binary())
         joined = _records(keys, values.cast(pa.binary()), headers, timestamp_deltas, offset_deltas)
     except pa.ArrowInvalid as error:
-        raise LocalProtocolError(f"a record batch cannot take more than 2 GiB: {error}") from None
+        raise LocalProtocolError(f"records of more than 2 GiB cannot be encoded together: {error}") from None
     return EncodedRecords(memoryview(joined.buffers()[2]), _bounds(joined))
 
 
 def _records(keys: Any, values: Any, headers: Any, timestamp_deltas: Ints, offset_deltas: Ints) -> Any:
-    """Each record as an element."""
+    """Return an array with one element for each encoded record."""
     header_bytes = _header_bytes(headers, len(values))
     key_length, value_length = _lengths(keys), _lengths(values)
     length = (
@@ -184,13 +184,13 @@ def _records(keys: Any, values: Any, headers: Any, timestamp_deltas: Ints, offse
         + _field_sizes(value_length)
         + _lengths(header_bytes)
     )
-    attributes = np.zeros(len(values), dtype=np.int64)  # a byte of 0, as the varint of 0 is
+    attributes = np.zeros(len(values), dtype=np.int64)  # one byte 0, which is the varint of 0
     numbers = _varints(length, attributes, timestamp_deltas, offset_deltas, key_length)
     return _joined(numbers, _filled(keys), _varints(value_length), _filled(values), header_bytes)
 
 
 def _header_bytes(headers: Any, count: int) -> Any:
-    """The headers of each record with their number, encoded."""
+    """Return the encoded headers of each record, with their number in front."""
     if headers is None:
         return pa.repeat(binary_scalar(b"\0"), count)
     counts = numbers_of(pc.fill_null(pc.list_value_length(headers), number_scalar(0))).astype(np.int64)
@@ -205,12 +205,12 @@ def _header_bytes(headers: Any, count: int) -> Any:
 
 
 def _bounds(column: Any) -> Any:
-    """Where the elements of an array that begins at its buffers' start begin, and the last one ends."""
+    """Return the start of each element, and the end of the last one, of an array with offset 0."""
     return np.frombuffer(column.buffers()[1], dtype=np.int32)[: len(column) + 1]
 
 
 def _lengths(column: Any) -> Ints:
-    """Bytes of each element, -1 for null."""
+    """Return the number of bytes of each element, -1 for null."""
     lengths: Ints = numbers_of(pc.fill_null(pc.binary_length(column), number_scalar(-1))).astype(np.int64)
     return lengths
 

@@ -1,4 +1,4 @@
-"""Columns of messages of magic 0 and 1, which Kafka stored before 0.11: rare, and so taken one by one."""
+"""Messages of magic 0 and 1 as Arrow columns. Kafka stored them before 0.11; they are rare, so decoded one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odradek.protocol.records.message_set import iter_messages, read_message_hea
 from odradek.protocol.records.record_iterator import Record
 
 _NO_TIMESTAMP_TYPE: Final = -1
-_ON_RECORD: Final[dict[str, Callable[[Record], Any]]] = {
+_COLUMNS: Final[dict[str, Callable[[Record], Any]]] = {
     "key": lambda record: record.key,
     "value": lambda record: record.value,
     "offset": lambda record: record.offset,
@@ -27,15 +27,15 @@ _ON_RECORD: Final[dict[str, Callable[[Record], Any]]] = {
 def message_columns(
     message: Buffer, names: Sequence[str], topic: str, partition: int, start_offset: int, end_offset: int
 ) -> pa.RecordBatch:
-    """The columns named of the message, or of those in it if it is compressed, with offsets in [start, end).
+    """Return the named columns of a message, or of the messages in a compressed one, with offsets in [start, end).
 
     Raises RemoteProtocolError if it is malformed or its checksum is wrong.
     """
     timestamp_type = _timestamp_type(message)
     records = [record for record in iter_messages(message) if start_offset <= record.offset < end_offset]
-    same = {"topic": topic, "partition": partition, "timestampType": timestamp_type}
+    constants = {"topic": topic, "partition": partition, "timestampType": timestamp_type}
     columns = {
-        name: [same[name]] * len(records) if name in same else [_ON_RECORD[name](record) for record in records]
+        name: [constants[name]] * len(records) if name in constants else [_COLUMNS[name](record) for record in records]
         for name in names
     }
     return pa.RecordBatch.from_pydict(columns, schema=arrow_schema(names))

@@ -1,14 +1,14 @@
-"""The fields of all records of some batches, found at once: numbers as arrays, keys and values as places in the data.
+"""The fields of all records of some batches, decoded together: numbers as arrays, keys and values as positions.
 
 ```
 length v | attributes | timestamp delta v | offset delta v | key length v | key | value length v | value | headers v …
 ```
-`v`: a varint. Each pass takes one field of all records. Every record must end where its length says, and there the next
-one of its batch begins; that is checked here, so a wrong length is noticed. Source:
+`v`: a varint. Each pass decodes one field of all records. Each record must end where its length says, and the next
+record of its batch must start there; this is checked, so a wrong length is detected. Source:
 `odradek.protocol.records.record_iterator`.
 
-A group of batches takes some hundred calls of numpy, of about a microsecond each. `np.count_nonzero` is asked whether
-an element is true: `.any()` goes through Python, and takes two more.
+A group of batches takes about a hundred calls of numpy, of about a microsecond each. `np.count_nonzero` replaces
+`.any()`, which is implemented in Python and takes two microseconds more.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.records.batch_header import TIMESTAMP_TYPE_BIT, TimestampType
 
-_SMALLEST_RECORD = 7  # a byte for each field: no key, no value, no header
+_SMALLEST_RECORD = 7  # one byte for each field: no key, no value, no headers
 
 
-class Places(NamedTuple):
-    """Where a field of bytes lies for each record, [start, end), and for which it is null, if it is for any."""
+class Positions(NamedTuple):
+    """The positions [start, end) of a field of bytes in each record, and whether it is null; None if no field is."""
 
     start: Ints
     end: Ints
     is_null: Booleans | None
 
 
-class HeaderPlaces(NamedTuple):
-    """All headers of all records, in order: how many each record has, and where their keys and values lie."""
+class HeaderPositions(NamedTuple):
+    """All headers of all records, in order: their number in each record, and the positions of keys and values."""
 
     counts: Ints
-    keys: Places
-    values: Places
+    keys: Positions
+    values: Positions
 
 
 class RecordFields(NamedTuple):
-    """One element for each record, in order of the batches; `offset` absolute, `timestamp` in ms."""
+    """Arrays with one element for each record, in the order of batches; `offset` is absolute, `timestamp` in ms."""
 
     data: Buffer
     offset: Ints
     timestamp: Ints
     timestamp_type: NDArray[np.int32]
-    key: Places
-    value: Places
-    headers: HeaderPlaces | None
+    key: Positions
+    value: Positions
+    headers: HeaderPositions | None
 
 
 def read_fields(data: Buffer, batch_starts: Ints, batch_ends: Ints, headers: Headers) -> RecordFields:
     """Decode the records of batches with these headers, which are not compressed in `data`.
 
-    `batch_starts`, `batch_ends`: where in `data` the records of each batch begin, and the position behind the last one;
-    between them may stand anything. Raises RemoteProtocolError if a batch is malformed.
+    `batch_starts` and `batch_ends` are the positions of the first record and after the last record of each batch; other
+    bytes may lie between batches. Raises RemoteProtocolError if a batch is malformed.
     """
     view = np.frombuffer(data, dtype=np.uint8)
     counts = numbers(headers["records_count"])
@@ -77,10 +77,10 @@ def read_fields(data: Buffer, batch_starts: Ints, batch_ends: Ints, headers: Hea
     _check_chain(starts, end, counts, batch_ends)
     timestamp_delta, at = read_varints(view, at + 1, bits=64)
     offset_delta, at = read_varints(view, at)
-    key = _places(*read_varints(view, at))
-    value = _places(*read_varints(view, key.end))
+    key = _positions(*read_varints(view, at))
+    value = _positions(*read_varints(view, key.end))
     header_count, at = read_varints(view, value.end)
-    header_places, at = _read_headers(view, header_count, at, end)
+    header_positions, at = _read_headers(view, header_count, at, end)
     if np.count_nonzero(at != end):
         raise RemoteProtocolError("a record does not end where its length says")
     return RecordFields(
@@ -89,41 +89,41 @@ def read_fields(data: Buffer, batch_starts: Ints, batch_ends: Ints, headers: Hea
         *_timestamps(headers, counts, timestamp_delta),
         key,
         value,
-        header_places,
+        header_positions,
     )
 
 
-def _places(length: Ints, start: Ints) -> Places:
-    """Of a field that starts behind its length, which is negative for null."""
+def _positions(length: Ints, start: Ints) -> Positions:
+    """Return the positions of fields that start after their lengths; a negative length stands for null."""
     is_null = length < 0
     if not np.count_nonzero(is_null):
-        return Places(start, start + length, None)
-    return Places(start, start + np.maximum(length, 0), is_null)
+        return Positions(start, start + length, None)
+    return Positions(start, start + np.maximum(length, 0), is_null)
 
 
 def _check_counts(counts: Ints, sizes: Ints) -> None:
-    """Refuse a number of records that cannot be, before room is made for them."""
+    """Raise RemoteProtocolError for an impossible number of records, before memory is allocated for them."""
     if np.count_nonzero((counts < 0) | (counts * _SMALLEST_RECORD > sizes)):
-        raise RemoteProtocolError("a batch counts more records than its bytes can hold")
+        raise RemoteProtocolError("a batch claims more records than its bytes can hold")
     if np.count_nonzero(sizes[counts == 0]):
         raise RemoteProtocolError("bytes follow the last record of a batch")
 
 
 def _check_chain(starts: Ints, ends: Ints, counts: Ints, batch_ends: Ints) -> None:
-    """Each record must end where the next one starts, the last one of a batch where the batch ends."""
+    """Check that each record ends where the next one starts, and the last record of a batch where the batch ends."""
     following = np.empty_like(starts)
     following[:-1] = starts[1:]
     following[np.cumsum(counts) - 1] = batch_ends
     if np.count_nonzero((following != ends) | (starts >= ends)):
-        raise RemoteProtocolError("a record of a length that leads nowhere")
+        raise RemoteProtocolError("the length of a record does not lead to the next record")
 
 
 def _timestamps(headers: Headers, counts: Ints, delta: Ints) -> tuple[Ints, NDArray[np.int32]]:
-    """Each record's timestamp, and who set it."""
+    """Return the timestamp of each record and its type."""
     timestamp = _sum(np.repeat(numbers(headers["base_timestamp"]), counts), delta, "a timestamp")
-    is_stamped = headers["attributes"] & TIMESTAMP_TYPE_BIT != 0
-    kind = np.repeat(is_stamped.astype(np.int32), counts)
-    if np.count_nonzero(is_stamped):
+    is_append_time = headers["attributes"] & TIMESTAMP_TYPE_BIT != 0
+    kind = np.repeat(is_append_time.astype(np.int32), counts)
+    if np.count_nonzero(is_append_time):
         largest = np.repeat(numbers(headers["max_timestamp"]), counts)
         timestamp = np.where(kind == TimestampType.LOG_APPEND_TIME, largest, timestamp)
     return timestamp, kind
@@ -136,10 +136,10 @@ def _sum(base: Ints, delta: Ints, what: str) -> Ints:
     return total
 
 
-def _read_headers(view: Bytes, counts: Ints, at: Ints, end: Ints) -> tuple[HeaderPlaces | None, Ints]:
-    """The headers of the records and the positions after them: the first one of all records, then the second, …."""
+def _read_headers(view: Bytes, counts: Ints, at: Ints, end: Ints) -> tuple[HeaderPositions | None, Ints]:
+    """Decode the headers, first the first of all records, then the second; return them and the positions after them."""
     if np.count_nonzero((counts < 0) | (counts > end - at)):
-        raise RemoteProtocolError("a record counts more headers than its bytes can hold")
+        raise RemoteProtocolError("a record claims more headers than its bytes can hold")
     total = int(counts.sum())
     if not total:
         return None, at
@@ -152,12 +152,12 @@ def _read_headers(view: Bytes, counts: Ints, at: Ints, end: Ints) -> tuple[Heade
         slot = first[with_more] + number
         key_length, key_start[slot] = read_varints(view, at[with_more])
         if np.count_nonzero(key_length < 0):
-            raise RemoteProtocolError("the key of a record header has a length below zero")
+            raise RemoteProtocolError("the length of a header key is negative")
         key_end[slot] = key_start[slot] + key_length
         value_length[slot], value_start[slot] = read_varints(view, key_end[slot])
         at[with_more] = value_start[slot] + np.maximum(value_length[slot], 0)
         if np.count_nonzero(at[with_more] > end[with_more]):
-            raise RemoteProtocolError("a record header goes on after its record")
+            raise RemoteProtocolError("a record header continues after its record")
         number += 1
         with_more = with_more[counts[with_more] > number]
-    return HeaderPlaces(counts, Places(key_start, key_end, None), _places(value_length, value_start)), at
+    return HeaderPositions(counts, Positions(key_start, key_end, None), _positions(value_length, value_start)), at

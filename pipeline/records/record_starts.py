@@ -1,15 +1,16 @@
-"""Where each record of decompressed batches starts: a chain, since only a record's length tells where the next one is.
+"""The positions of the records of decompressed batches.
 
-| batches | way | ns a record (`benchmarks/pipeline_records.py`) |
+The records form a chain: only the length of a record gives the position of the next one. Five methods follow it:
+
+| batches | method | ns a record (`benchmarks/pipeline_records.py`) |
 |---|---|---|
-| some, alike | as in the longest: if each length leads where the lengths of that batch do, it is they | 25 |
-| many, of few records | side by side: numpy takes one record of each in every step | 100 |
-| of many records, alike | in runs: if the lengths of as many equal records stand where they would, it is they | 20 |
-| several of these | in runs, side by side | 10 |
-| of many records, varied | one by one | 120 |
+| several, of similar records | guess the record sizes of the longest batch for all, and verify the guess | 25 |
+| many, of few records | in parallel: numpy follows one record of each batch in every step | 100 |
+| of many records of one size | in runs: guess that the next records have the same size, and verify the guess | 20 |
+| several of these | in runs, in parallel | 10 |
+| of many records of various sizes | one by one | 120 |
 
-Nothing is checked but that positions stay inside the data: whoever decodes the records sees whether each length leads
-from one to the next.
+Only the bounds of the data are checked here; the decoder of the records checks that each length leads to the next one.
 """
 
 from __future__ import annotations
@@ -23,77 +24,77 @@ from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.varint import read_varint
 
-_FEW_RECORDS: Final = 48  # a run does not pay in a batch of so many
-_MANY_BATCHES: Final = 48  # a step of numpy costs less than so many of Python
+_FEW_RECORDS: Final = 48  # in a batch of so few, a run does not pay
+_MANY_BATCHES: Final = 48  # from this number on, a step of numpy costs less than steps of Python
 _SEVERAL_BATCHES: Final = 8
-_FIRST_RUN: Final = 16  # records of each batch that runs side by side are tried with, and four times as many then
+_FIRST_RUN: Final = 16  # records of each batch in the first parallel run; then four times as many
 _LONGEST_RUN: Final = 256
-_LONGEST_WALK: Final = 64  # records taken one by one before another run is tried, at most
+_LONGEST_WALK: Final = 64  # the most records that are followed one by one before another run is tried
 
 
 def record_starts(data: Buffer, view: Bytes, starts: Ints, counts: Ints) -> Ints:
-    """The positions of all records of batches whose records begin at `starts` and are `counts` many, 1 at least.
+    """Return the positions of all records of batches; `starts` and `counts` (at least 1) describe the batches.
 
-    Raises RemoteProtocolError if a batch goes on after the data end.
+    Raises RemoteProtocolError if a batch continues after the end of the data.
     """
     at, left, places = starts, counts, np.cumsum(counts) - counts
     found = np.empty(int(counts.sum()), dtype=np.int64)
     if len(at) > 1:
-        at, left, places = _as_in_the_longest(data, view, at, left, places, found)
+        at, left, places = _guess_from_longest(data, view, at, left, places, found)
     if not len(at):
         return found
     is_small = left <= _FEW_RECORDS
     if np.count_nonzero(is_small) >= _MANY_BATCHES:
-        _side_by_side(view, at[is_small], left[is_small], places[is_small], found)
+        _follow_in_parallel(view, at[is_small], left[is_small], places[is_small], found)
         at, left, places = at[~is_small], left[~is_small], places[~is_small]
     if len(at) >= _SEVERAL_BATCHES:
-        at, left, places = _runs_side_by_side(view, at, left, places, found)
+        at, left, places = _follow_runs_in_parallel(view, at, left, places, found)
     singles = 1
     for start, count, place in zip(at.tolist(), left.tolist(), places.tolist(), strict=True):
-        singles = _one_after_another(data, view, start, found[place : place + count], singles)
+        singles = _follow_one_by_one(data, view, start, found[place : place + count], singles)
     return found
 
 
-def _as_in_the_longest(
+def _guess_from_longest(
     data: Buffer, view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """Fill `found` with the starts that records have if they are as long as those of the batch that has the most.
+    """Fill `found` on the guess that the records of all batches have the sizes of those of the longest batch.
 
-    Returns what is left to find, as `_runs_side_by_side`: what follows the first record of another length in a batch.
+    Returns the rest, as `_follow_runs_in_parallel`: what follows the first record of another size in a batch.
     """
     size = _sizes(view, at)
     longest = int(counts.argmax())
     if 2 * np.count_nonzero(size == size[longest]) < len(at):
         return at, counts, places
     pattern = np.empty(int(counts[longest]), dtype=np.int64)
-    _one_after_another(data, view, int(at[longest]), pattern, 1)
+    _follow_one_by_one(data, view, int(at[longest]), pattern, 1)
     number: Ints = np.arange(len(found)) - np.repeat(places, counts)  # of the record, in its batch
     np.add(np.repeat(at - pattern[0], counts), pattern[number], out=found)
     ends = found + _sizes(view, found)
     is_other = ends[:-1] != found[1:]
-    is_other[places[1:] - 1] = False  # what follows is another batch
+    is_other[places[1:] - 1] = False  # the next record belongs to another batch
     other = np.flatnonzero(is_other)
     batch, first = np.unique(np.searchsorted(places, other, side="right") - 1, return_index=True)
-    last = other[first]  # of the records of a batch that were found
+    last = other[first]  # the last record of each batch that was found
     return ends[last], places[batch] + counts[batch] - last - 1, last + 1
 
 
-def _side_by_side(view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints) -> None:
+def _follow_in_parallel(view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints) -> None:
     by_count = np.argsort(-counts, kind="stable")
     at, counts, places = at[by_count], counts[by_count], places[by_count]
     for step in range(int(counts[0])):
-        active = int(np.searchsorted(-counts, -step, side="left"))  # the batches that have more records than that
+        active = int(np.searchsorted(-counts, -step, side="left"))  # batches with more than `step` records
         at, places = at[:active], places[:active]
         found[places + step] = at
         lengths, after = read_varints(view, at)
         at = after + lengths
 
 
-def _runs_side_by_side(view: Bytes, at: Ints, left: Ints, places: Ints, found: Ints) -> tuple[Ints, Ints, Ints]:
-    """Fill `found` with the starts of records that are as long as the one before them, in all batches at once.
+def _follow_runs_in_parallel(view: Bytes, at: Ints, left: Ints, places: Ints, found: Ints) -> tuple[Ints, Ints, Ints]:
+    """Fill `found` with the positions of records of the same size as the record before, in all batches at once.
 
-    It goes on for as long as most records are. Returns what is left to find: of each batch that is not done the start
-    of the next record, the number of records from there on, and the place in `found`.
+    Continues while most records are. Returns the rest: for each unfinished batch the position of the next record, the
+    number of remaining records, and the index in `found`.
     """
     longest = _FIRST_RUN
     while len(at) >= _SEVERAL_BATCHES:
@@ -117,16 +118,16 @@ def _runs_side_by_side(view: Bytes, at: Ints, left: Ints, places: Ints, found: I
 
 
 def _sizes(view: Bytes, at: Ints) -> Ints:
-    """The sizes of the records that start there, if any do, with their lengths."""
+    """Return the sizes, with their lengths, of the records that start at `at`; meaningless where none starts."""
     lengths, after, _ = guess_varints(view, at)
     return after + lengths - at
 
 
-def _one_after_another(data: Buffer, view: Bytes, at: int, found: Ints, singles: int) -> int:
-    """Fill `found` with the starts of records from `at` on.
+def _follow_one_by_one(data: Buffer, view: Bytes, at: int, found: Ints, singles: int) -> int:
+    """Fill `found` with the positions of records from `at` on.
 
-    Each `singles` records that are taken one by one a run is tried; that number is doubled where there is none, and
-    returned for the next batch, which will be like this one.
+    After `singles` records, followed one by one, a run is tried. The number doubles when there is no run. It is
+    returned for the next batch, which is probably similar.
     """
     number, count = 0, len(found)
     try:
@@ -135,20 +136,20 @@ def _one_after_another(data: Buffer, view: Bytes, at: int, found: Ints, singles:
             walked, at = _walk(data, at, until - number)
             found[number:until] = walked
             number = until
-            alike = _alike(view, walked[-1], at, min(count - number, _LONGEST_RUN))
-            if alike:
+            run = _run_length(view, walked[-1], at, min(count - number, _LONGEST_RUN))
+            if run:
                 size = at - walked[-1]
-                found[number : number + alike] = np.arange(at, at + alike * size, size)
-                number += alike
-                at += alike * size
-            singles = 1 if alike > 1 else min(2 * singles, _LONGEST_WALK)
+                found[number : number + run] = np.arange(at, at + run * size, size)
+                number += run
+                at += run * size
+            singles = 1 if run > 1 else min(2 * singles, _LONGEST_WALK)
     except IndexError:
-        raise RemoteProtocolError("the records of a batch end before their number is reached") from None
+        raise RemoteProtocolError("a batch has fewer records than its header claims") from None
     return singles
 
 
 def _walk(data: Buffer, at: int, count: int) -> tuple[list[int], int]:
-    """The starts of `count` records, and where the next one is."""
+    """Return the positions of `count` records, and that of the next one."""
     starts: list[int] = []
     append = starts.append
     for _ in range(count):
@@ -161,15 +162,16 @@ def _walk(data: Buffer, at: int, count: int) -> tuple[list[int], int]:
         else:
             length, at = read_varint(data, at)
             if length < 0:
-                raise RemoteProtocolError("a record of a length below zero")
+                raise RemoteProtocolError("the length of a record is negative")
             at += length
     return starts, at
 
 
-def _alike(view: Bytes, last: int, at: int, most: int) -> int:
-    """How many records from `at` on, up to `most`, have the length of the one at `last`, which is in front of them.
+def _run_length(view: Bytes, last: int, at: int, most: int) -> int:
+    """Return how many records from `at` on, up to `most`, have the size of the record at `last`, just before them.
 
-    The bytes of a length are compared where they must then stand: all first ones at once, then all second ones.
+    The bytes of their lengths are compared at the positions where they must then be: all first bytes at once, then all
+    second bytes.
     """
     size = at - last
     place = 0

@@ -1,6 +1,6 @@
 """The signed varints of records, many at a time: one pass over all of them for each byte of the longest.
 
-`odradek.protocol.varint` says what a varint is; what it refuses is refused here.
+`odradek.protocol.varint` defines the format; the same errors are raised here.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _SHORT: Final = np.array([(value >> 1) ^ -(value & 1) for value in range(128)], 
 def read_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints]:
     """Decode a varint of up to `bits` bits at each of the positions; return the values and the positions after them.
 
-    Positions outside `data` give some value, so the caller checks where it comes to in the end. Raises
-    RemoteProtocolError if one of them is longer.
+    Positions outside `data` return arbitrary values, so the caller must check the resulting positions. Raises
+    RemoteProtocolError if a varint is longer.
     """
     values, after, are_varints = guess_varints(data, at, bits)
     if not are_varints:
@@ -32,7 +32,7 @@ def read_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints]:
 
 
 def guess_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints, bool]:
-    """Decode as `read_varints` where there may be no varints, which give some value too; say whether all are."""
+    """Decode as `read_varints` positions that may hold no varints; the last result is whether all of them do."""
     byte = data.take(at, mode="clip")
     after = at + 1
     if byte.tobytes().isascii():
@@ -50,9 +50,9 @@ def guess_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints, bo
 
 
 def varint_bytes(*numbers: Ints) -> tuple[Bytes, Ints]:
-    """Encode the numbers of all arrays, those with one index one after another; return the bytes and ends of each run.
+    """Encode the numbers of several arrays of one length; return the bytes, and the end of each element.
 
-    All arrays have one length; element i of the result is the varints of element i of every array, ending at `ends[i]`.
+    Element i of the result consists of the varints of element i of every array.
     """
     zigzags = [_zigzag(values) for values in numbers]
     widths = [_widths(zigzag) for zigzag in zigzags]
@@ -67,7 +67,7 @@ def varint_bytes(*numbers: Ints) -> tuple[Bytes, Ints]:
 
 
 def varint_sizes(values: Ints) -> Ints:
-    """How many bytes the varint of each number takes."""
+    """Return the number of bytes of each number's varint."""
     return _widths(_zigzag(values))
 
 

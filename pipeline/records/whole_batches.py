@@ -1,11 +1,11 @@
-"""The batches in a buffer: found by one walk over their lengths, then all their headers at once.
+"""The complete batches of a buffer: their positions, by following their lengths, then all headers as arrays.
 
 ```
-data       | header | records | header | records … | header | records | cut off, or what can be no batch
+data       | header | records | header | records … | header | records | an incomplete batch, or damage
 positions  0                  p1                 …                    size
 ```
-The walk is the one loop that there is in Python for each batch, and needs two numbers of it. The fields of the headers
-are arrays. Messages of magic 0 and 1 are found too, and in place of their headers stand zeros.
+Following the lengths is the only Python loop over batches; it reads two numbers of each. Messages of magic 0 and 1 are
+found, too; their headers are zeros.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from odradek.protocol.records.message_set import MIN_LENGTHS
 
 Headers = NDArray[np.void]  # of `HEADER`
 
-# `odradek.protocol.records.batch_header` says what these are.
+# `odradek.protocol.records.batch_header` describes the fields.
 HEADER: Final = np.dtype(
     [
         ("base_offset", ">i8"),
@@ -41,15 +41,15 @@ HEADER: Final = np.dtype(
         ("records_count", ">i4"),
     ]
 )
-_BYTES: Final = np.dtype((np.void, BATCH_HEADER_SIZE))  # a header that is copied as one thing
+_BYTES: Final = np.dtype((np.void, BATCH_HEADER_SIZE))  # a header, copied as a whole
 _START: Final = Struct(">qiiB")  # base offset, length, leader epoch, magic: of old messages only offset, length, magic
 
 
 class WholeBatches(NamedTuple):
-    """What `data` begins with: complete batches, or old messages, from each of the `positions` to the next.
+    """The complete batches, or old messages, at the start of `data`: each from one of the `positions` to the next.
 
-    The last position is where they end. `next_offset` is the one behind them, None without any. If what follows is cut
-    off, `needed` is how many bytes it takes, or 0 if not even that is there; if it can be no batch, `flaw` says why.
+    The last position is their end. `next_offset` is the offset after them, None if there are none. If an incomplete
+    batch follows, `needed` is its size, or 0 if its length is incomplete, too. If damage follows, `flaw` describes it.
     """
 
     data: memoryview
@@ -60,11 +60,11 @@ class WholeBatches(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of the complete batches."""
+        """The bytes of the complete batches."""
         return self.positions[-1]
 
     def headers(self) -> Headers:
-        """The header of each batch."""
+        """Return the header of each batch."""
         starts = np.array(self.positions[:-1], dtype=np.int64)
         view = np.frombuffer(self.data, dtype=np.uint8)
         is_batch = view[starts + MAGIC_POSITION] >= 2
@@ -76,9 +76,9 @@ class WholeBatches(NamedTuple):
 
 
 def whole_batches(raw: Buffer) -> WholeBatches:
-    """Find the complete batches of any format that `raw` begins with.
+    """Find the complete batches, of any format, at the start of `raw`.
 
-    They end where one is cut off, as the last one of an answer to Fetch may be, or has an impossible length.
+    They end before an incomplete batch, which a Fetch response may end with, or before an impossible length.
     """
     data = memoryview(raw)
     at, end = 0, len(data)
@@ -87,10 +87,10 @@ def whole_batches(raw: Buffer) -> WholeBatches:
     while end - at > MAGIC_POSITION:
         _, length, _, magic = _START.unpack_from(data, at)
         if magic >= len(MIN_LENGTHS):
-            flaw = f"a batch of magic {magic}, which is none"
+            flaw = f"a batch has the unknown magic {magic}"
             break
         if length < MIN_LENGTHS[magic]:
-            flaw = f"a batch of length {length}, less than its header takes"
+            flaw = f"a batch has length {length}, less than that of its header"
             break
         if at + LOG_OVERHEAD + length > end:
             needed = LOG_OVERHEAD + length
@@ -109,5 +109,5 @@ def _next_offset(data: memoryview, positions: list[int]) -> int | None:
 
 
 def numbers(field: NDArray[Any]) -> Ints:
-    """A field of headers as it is calculated with."""
+    """Return a field of headers as native integers of 64 bits."""
     return field.astype(np.int64)

@@ -1,9 +1,9 @@
-"""The example: taxi trips are produced, summed up by zone and hour as they come, stored twice, and checked.
+"""The example: produce taxi trips, sum up revenue by zone and hour in a stream, store it twice, and check it.
 
 ```
-trips.py ─► topic trips ─► revenue.py (a stream, killed and started again) ─┬─► Parquet by date
-   │                                                                       └─► topic revenue, compacted
-   └─ the totals that must come out ──────────── example.py compares ◄── both of them, read back
+trips.py ─► topic trips ─► revenue.py (a stream, killed and restarted) ─┬─► Parquet by date
+   │                                                                   └─► topic revenue, compacted
+   └─ expected totals ──────────── example.py compares ◄────────────────── both, read back
 ```
 `python -m pipeline run taxi` runs it.
 """

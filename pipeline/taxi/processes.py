@@ -1,4 +1,4 @@
-"""Processes that the example starts beside itself: how they find the project, and that none is left behind."""
+"""Processes of the example: a broker, and how processes are stopped and find the project."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ENDED_WITHIN_S = 30
 
 @contextmanager
 def running(command: Sequence[str], output: Path, environment: Mapping[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A server whose output goes to a new file, in whose directory it runs; it has ended when the `with` ends.
+    """Run a server in the directory of `output`, a new file for its output, while the `with` lasts.
 
-    It is asked to end, as by SIGTERM, and killed if it has not after half a minute.
+    It is stopped by SIGTERM, and killed after half a minute.
     """
     with output.open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - a command of our own
@@ -42,16 +42,16 @@ def running(command: Sequence[str], output: Path, environment: Mapping[str, str]
 
 
 def environment() -> dict[str, str]:
-    """That of this process, in which another interpreter finds the project."""
+    """Return the environment of this process, with an import path that contains the project."""
     paths = [str(_ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 @contextmanager
 def own_broker(directory: Path) -> Iterator[str]:
-    """Yield its bootstrap server when it serves; it is stopped when the `with` ends. `directory` is an absolute path.
+    """Run a broker on a free port of loopback, with its log in `directory` (absolute); yield its bootstrap server.
 
-    Raises `JobError` if it cannot.
+    Raises `JobError` if it does not start.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -61,12 +61,12 @@ def own_broker(directory: Path) -> Iterator[str]:
     command += [part for name, value in properties.items() for part in ("--override", f"{name}={value}")]
     output = directory / "broker.log"
     with running(command, output, environment()) as broker:
-        asyncio.run(_serves(broker, server, output))
+        asyncio.run(_wait_until_ready(broker, server, output))
         yield server
 
 
-async def _serves(broker: subprocess.Popen[bytes], server: str, output: Path) -> None:
-    """Return when it answers."""
+async def _wait_until_ready(broker: subprocess.Popen[bytes], server: str, output: Path) -> None:
+    """Wait until the broker responds. Raises `JobError` if it ends or does not respond in time."""
     deadline = asyncio.get_running_loop().time() + _STARTED_WITHIN_S
     while True:
         try:
@@ -75,7 +75,7 @@ async def _serves(broker: subprocess.Popen[bytes], server: str, output: Path) ->
                 return
         except ClientError as error:
             if broker.poll() is not None:
-                raise JobError(f"the broker ended; {output} says why") from error
+                raise JobError(f"the broker stopped; see {output}") from error
             if asyncio.get_running_loop().time() > deadline:
-                raise JobError(f"the broker does not answer: {error}") from error
+                raise JobError(f"the broker does not respond: {error}") from error
             await asyncio.sleep(0.1)

@@ -1,16 +1,16 @@
-"""The stream: revenue by zone and hour, to Parquet when an hour is closed, and to a compacted topic as it grows.
+"""The stream: revenue by zone and hour, to Parquet when an hour is complete, and to a compacted topic continuously.
 
 ```
 python -m pipeline.taxi.revenue --bootstrap-server B --output DIR [--master URL]
 
-DIR/revenue/date=…/      a row for each zone and hour, written once the watermark has passed the hour
-DIR/checkpoints/         where both queries go on
-topic revenue            zone|hour → {"zone": …, "hour": …, "cents": …}, the latest value of each is the sum so far
+DIR/revenue/date=…/      a row for each zone and hour, written when the watermark has passed the hour
+DIR/checkpoints/         the checkpoints of both queries
+topic revenue            zone|hour → {"zone": …, "hour": …, "cents": …}; the latest value is the sum
 ```
-When all trips have been summed up, a record is sent that closes the last hours, and both queries go on for it.
+After all trips, a closing record is sent, which moves the watermark past the last hours, and both queries run again.
 
-Two queries with the same sums. The file sink takes each result once, whenever the process is killed. The topic may get
-a result twice; it is keyed and compacted, so what holds is the same.
+Both queries calculate the same sums. The file sink stores each result once, even if the process is killed. The topic
+may receive a result twice; it is keyed and compacted, so the state is the same.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 TRIPS = "trips"
 REVENUE = "revenue"
 
-WATERMARK_S = 12 * MAX_LATENESS_S  # far more than records are late, for partitions are not read quite in step
+WATERMARK_S = 12 * MAX_LATENESS_S  # far more than records are late, because partitions are not read in step
 
-_CONF = [("spark.sql.shuffle.partitions", str(ZONES // 10))]  # the sums are few; Spark's default is 200 stores of them
+_CONF = [("spark.sql.shuffle.partitions", str(ZONES // 10))]  # there are few sums; Spark's default is 200 state stores
 _TRIP = "trip BIGINT, zone STRING, at BIGINT, cents BIGINT"
 
 
 def parse(records: DataFrame) -> DataFrame:
-    """The trips in the records of their topic: trip, zone, cents, and `at` as a timestamp."""
+    """Return the trips in records: trip, zone, cents, and `at` as a timestamp."""
     from pyspark.sql import functions as f
 
     parsed = records.select(f.from_json(f.col("value").cast("string"), _TRIP).alias("record"))
@@ -48,20 +48,20 @@ def parse(records: DataFrame) -> DataFrame:
 
 
 def revenue(trips: DataFrame) -> DataFrame:
-    """Zone, hour and cents; in a stream with a watermark, which the closing records move."""
+    """Return zone, hour and cents; the closing record moves the watermark of a stream."""
     from pyspark.sql import functions as f
 
     return (
         trips.withWatermark("at", f"{WATERMARK_S} seconds")
         .groupBy(f.window("at", f"{WINDOW_S} seconds"), "zone")
         .agg(f.sum("cents").alias("cents"), f.max("trip").alias("trip"))
-        .where("trip >= 0")  # of a sum, so that Spark does not drop the closing records before they move the watermark
+        .where("trip >= 0")  # after the aggregation, so that closing records move the watermark first
         .select("zone", f.col("window.start").alias("hour"), "cents")
     )
 
 
 def as_records(totals: DataFrame) -> DataFrame:
-    """The rows of `revenue` as records of the state topic."""
+    """Return the rows of `revenue` as records of the state topic."""
     from pyspark.sql import functions as f
 
     hour = f.unix_seconds("hour").alias("hour")
@@ -74,11 +74,11 @@ def as_records(totals: DataFrame) -> DataFrame:
 def start_queries(
     spark: SparkSession, bootstrap_server: str, directory: str, per_trigger: int
 ) -> Iterator[StreamingQuery]:
-    """Start both queries; they end when all trips that are there have been read, `per_trigger` records at a time.
+    """Start both queries; they end when all existing trips have been read, `per_trigger` records at a time.
 
-    The second starts when it is asked for. To be asked for when the first has ended: of two queries over a source in
-    Python that start at once, Spark 4.3 may send one's tasks out while it changes what both share, and they cannot be
-    read (`java.io.OptionalDataException`).
+    Take the second query from the iterator after the first has ended. If two queries over a Python source start at the
+    same time, Spark 4.3 may serialize tasks of one while it changes their shared state, and then fails
+    (`java.io.OptionalDataException`).
     """
     from pyspark.sql import functions as f
 
@@ -91,7 +91,7 @@ def start_queries(
     def send(changed: DataFrame, _batch: int) -> None:
         as_records(changed).write.format("broker").options(**options, topic=REVENUE).mode("append").save()
 
-    # Spark lets a sink that is written in Python only append, so changed sums go out batch by batch.
+    # In Spark, sinks written in Python support append mode only, so changed sums are written with foreachBatch.
     state = totals.writeStream.foreachBatch(send).outputMode("update")
     state = state.option("checkpointLocation", f"{directory}/checkpoints/state")
     for each in (files.queryName("files"), state.queryName("state")):
@@ -99,24 +99,24 @@ def start_queries(
 
 
 def close_hours(spark: SparkSession, bootstrap_server: str) -> None:
-    """Send the record that closes every hour; to be sent when the stream has read all others."""
+    """Send the record that closes every hour, after the stream has read all others."""
     closing = spark.createDataFrame([(closing_event().key, closing_event().value)], "key binary, value binary")
     options = {"kafka.bootstrap.servers": bootstrap_server, "topic": TRIPS}
     closing.write.format("broker").options(**options).mode("append").save()
 
 
 def _sum_up(spark: SparkSession, options: argparse.Namespace) -> list[Any]:
-    """Run both queries to the end of the topic, and return what Spark tells of their batches."""
-    from odradek.pipeline.jobs.results.summary import follow
+    """Run both queries to the end of the topic; return Spark's progress reports of their batches."""
+    from odradek.pipeline.jobs.results.summary import print_progress
 
     queries = start_queries(spark, options.bootstrap_server, options.output, options.per_trigger)  # one after the other
-    return [batch for query in queries for batch in follow(query)]
+    return [batch for query in queries for batch in print_progress(query)]
 
 
 def main(arguments: list[str]) -> int:
-    """Run both queries to their end, and say of each batch that it is done."""
-    from odradek.pipeline.jobs.job_session import spark_for
-    from odradek.pipeline.jobs.results.summary import say
+    """Run both queries to their end; print a line for each batch."""
+    from odradek.pipeline.jobs.job_session import spark_session_for
+    from odradek.pipeline.jobs.results.summary import print_status
 
     parser = argparse.ArgumentParser(prog="python -m pipeline.taxi.revenue")
     parser.add_argument("--bootstrap-server", required=True)
@@ -126,14 +126,14 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     options.conf = [*_CONF, *options.conf]
     try:
-        with spark_for("taxi", options) as spark:
+        with spark_session_for("taxi", options) as spark:
             batches = _sum_up(spark, options)
             close_hours(spark, options.bootstrap_server)
             batches += _sum_up(spark, options)
     except JobError as error:
         return fail(error)
     dropped = sum(operator["numRowsDroppedByWatermark"] for batch in batches for operator in batch["stateOperators"])
-    say(f"  {pluralize(dropped, 'record was', 'records were')} later than the watermark allows")
+    print_status(f"  {pluralize(dropped, 'record was', 'records were')} later than the watermark allows")
     return 0
 
 

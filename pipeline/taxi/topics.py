@@ -1,18 +1,18 @@
-"""The example's topics, and the trips on their way into theirs."""
+"""Create the topics of the example, and send the trips."""
 
 from __future__ import annotations
 
 from odradek.client import Admin, ClientError, NewTopic, Producer, TopicExistsError, UnknownTopicError
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.topic_sizes import records_in
+from odradek.pipeline.jobs.topic_sizes import count_records
 from odradek.pipeline.taxi.revenue import REVENUE, TRIPS
 from odradek.pipeline.taxi.trips import Trips
 from odradek.protocol.plural import pluralize
 
 _PARTITIONS = 4
-_CHECKED_EVERY = 10_000  # records: a cluster that takes none is noticed before all are sent
+_CHECKED_EVERY = 10_000  # records: an error is detected before all are sent
 _TOPICS = [
-    NewTopic(TRIPS, partitions=_PARTITIONS, configs={"retention.ms": "-1"}),  # the trips are of long ago
+    NewTopic(TRIPS, partitions=_PARTITIONS, configs={"retention.ms": "-1"}),  # the timestamps of trips are in the past
     NewTopic(REVENUE, partitions=_PARTITIONS, configs={"cleanup.policy": "compact"}),
 ]
 
@@ -20,7 +20,7 @@ _TOPICS = [
 async def fill(bootstrap_server: str, trips: Trips, *, overwrite: bool) -> None:
     """Create both topics and send all trips in the order of time.
 
-    Raises `JobError` if a topic is there and may not be replaced, or the cluster cannot be used.
+    Raises `JobError` if a topic exists and may not be replaced, or if the cluster fails.
     """
     try:
         async with Admin(bootstrap_server) as admin:
@@ -31,11 +31,11 @@ async def fill(bootstrap_server: str, trips: Trips, *, overwrite: bool) -> None:
                 if number % _CHECKED_EVERY == 0:
                     await sent
             await producer.flush()
-        taken = await records_in(bootstrap_server, TRIPS)
+        stored = await count_records(bootstrap_server, TRIPS)
     except ClientError as error:
         raise JobError(str(error)) from error
-    if taken != len(trips):
-        raise JobError(f"{TRIPS} has {pluralize(taken, 'record')} and not {len(trips)}")
+    if stored != len(trips):
+        raise JobError(f"{TRIPS} has {pluralize(stored, 'record')}, not {len(trips)}")
 
 
 async def _create_topics(admin: Admin, *, overwrite: bool) -> None:

@@ -1,18 +1,18 @@
-"""Trips of two days, made by a seed: the same seed gives the same trips, bytes and totals.
+"""Trips of two days, generated from a seed: the same seed gives the same trips, bytes and totals.
 
-| what | how |
+| aspect | distribution |
 |---|---|
 | drivers and zones | Pareto: a few have most of the trips |
-| the hour of a trip | a day's curve: little at night, peaks in the morning and in the evening |
-| late events | 5 % arrive up to `MAX_LATENESS_S` after they happened, all others within seconds |
-| corrections | 2 % of the trips are followed by a second record, with what the fare was wrong by |
+| the hour of a trip | a daily curve: few at night, peaks in the morning and in the evening |
+| late events | 5 % are sent up to `MAX_LATENESS_S` after the event, all others within seconds |
+| corrections | 2 % of the trips are followed by a second record that corrects the fare |
 
 A record's key is the driver, its value JSON: `{"trip": 7, "zone": "Z03", "at": 1740960000, "cents": 1250}`, `at` being
-the second at which the trip ended, and `cents` what it adds to the revenue, below 0 for a correction downwards. Money
-is counted in whole cents, so that sums are exact in any order.
+the second at which the trip ended, and `cents` its revenue, which a correction may reduce. Money is in whole cents, so
+that sums are exact in any order.
 
-The stream closes an hour when its watermark has passed it; so a record of no cents, long after the last trip, closes
-all of them. It is sent when all trips have been summed up: what is read behind it counts as too late.
+The stream closes an hour when its watermark has passed it. A record of 0 cents, long after the last trip, closes all
+hours. It is sent when all trips have been summed up, because records after it count as too late.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIRST_DAY = 1_740_960_000  # 2025-03-03T00:00:00Z: brokers refuse times in the f
 DAYS = 2
 MAX_LATENESS_S = 3600
 WINDOW_S = 3600
-CLOSING_S = 24 * 3600  # after the last day: behind every window and every watermark
+CLOSING_S = 24 * 3600  # after the last day: beyond every window and every watermark
 ZONES = 40
 
 _DAY_S = 86_400
@@ -36,7 +36,7 @@ _CORRECTED_SHARE = 0.02
 
 
 class Event(NamedTuple):
-    """One record: when it is sent, and what it says. Times are in seconds since 1970."""
+    """A record and the time at which it is sent, in seconds since 1970."""
 
     sent: int
     key: bytes
@@ -44,7 +44,7 @@ class Event(NamedTuple):
 
 
 class Trips:
-    """`count` trips by this seed, corrections not counted. `totals` is the revenue in cents by (zone, hour's start)."""
+    """`count` trips, without corrections, from a seed. `totals`: revenue in cents by zone and start of the hour."""
 
     def __init__(self, count: int, seed: int) -> None:
         random = np.random.default_rng(seed)
@@ -64,7 +64,7 @@ class Trips:
         corrected = np.flatnonzero(random.random(self.count) < _CORRECTED_SHARE)
         self.corrections = len(corrected)
         self._trips = np.concatenate([np.arange(self.count), corrected])
-        # A correction speaks of the hour of its trip, so it must not come later than any other record may.
+        # A correction belongs to the hour of its trip, so it must not be later than MAX_LATENESS_S.
         waits = random.integers(0, np.maximum(self._at[corrected] + MAX_LATENESS_S - self._sent[corrected], 1))
         self._sent = np.concatenate([self._sent, self._sent[corrected] + waits])
         changes = random.integers(-400, 400, len(corrected))
@@ -81,16 +81,16 @@ class Trips:
         return {(_zone(zone), int(window)): int(cents) for (zone, window), cents in zip(keys.T, sums, strict=True)}
 
     def __len__(self) -> int:
-        """Records, corrections counted and the closing ones not."""
+        """The number of records, with corrections and without the closing record."""
         return len(self._sent)
 
     @property
     def late(self) -> int:
-        """Records that were sent a minute or more after what they tell."""
+        """The number of records that were sent a minute or more after their event."""
         return int(np.count_nonzero(self._sent - self._at >= 60))
 
     def events(self) -> Iterator[Event]:
-        """Every record in the order of its sending."""
+        """Yield every record in the order of sending."""
         order = np.lexsort((np.arange(len(self._sent)), self._sent))
         columns = (self._sent, self._drivers, self._trips, self._zones, self._at, self._cents)
         for sent, driver, trip, zone, at, cents in zip(*(column[order].tolist() for column in columns), strict=True):
@@ -99,20 +99,20 @@ class Trips:
 
 
 def closing_event() -> Event:
-    """The record that closes every hour."""
+    """Return the record that closes every hour."""
     at = FIRST_DAY + DAYS * _DAY_S + CLOSING_S
     return Event(at, b"closing", f'{{"trip": -1, "zone": "", "at": {at}, "cents": 0}}'.encode())
 
 
 def _times(random: np.random.Generator, count: int) -> np.ndarray:
-    """Seconds since 1970 of trips, by the day's curve."""
+    """Return the times of trips, in seconds since 1970, from the daily curve."""
     hours = random.choice(24, count, p=_HOURS / _HOURS.sum())
     days = random.integers(0, DAYS, count)
     return FIRST_DAY + days * _DAY_S + hours * 3600 + random.integers(0, 3600, count)
 
 
 def _pareto(random: np.random.Generator, count: int, size: int) -> np.ndarray:
-    """Numbers below `size`, of which small ones come much more often (Pareto, shape 1.16: 20 % have 80 %)."""
+    """Return numbers below `size` from a Pareto distribution (shape 1.16: 20 % of them have 80 % of the trips)."""
     return (random.pareto(1.16, count) * size / 20).astype(np.int64) % size
 
 

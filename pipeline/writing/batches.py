@@ -1,14 +1,14 @@
-"""The rows that a task writes become record batches: encoded as they come, and joined when a batch of them is full.
+"""Gather the rows of a task into record batches: encode rows when they arrive, and join them when a batch is full.
 
 ```
-rows as Spark sends them ──► chunks of 16 MB ──► by partition ──► encoded, all at once ──► pieces ──► batches ──► sent
-                                                                                   each waits for more of its partition
+rows from Spark ──► chunks of 16 MB ──► sorted by partition ──► encoded together ──► pieces ──► batches ──► sent
+                                                                     a piece waits for more rows of its partition
 ```
-To encode many records at once costs little more than to encode one, so a chunk is encoded whole, for all partitions.
-Which batch a record goes to must be known before: a record holds how many are before it in its batch.
+Encoding many records at once costs little more than encoding one, so a chunk is encoded as a whole, for all
+partitions. The batch of a record must be known before, because a record contains its number in the batch.
 
-A piece keeps its chunk in memory. So what has waited for `HELD_BYTES` of other rows is sent, as a smaller batch:
-topics of many partitions, and partitions of few rows, take no more memory than that.
+A piece keeps its chunk in memory. A batch that has waited while `HELD_BYTES` of other rows arrived is therefore sent
+although it is not full. This bounds the memory for topics of many partitions and for partitions of few rows.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-CHUNK_BYTES: Final = 16 << 20  # what Spark sends at once, unless values are large
+CHUNK_BYTES: Final = 16 << 20  # what Spark sends at once, unless single values are larger
 HELD_BYTES: Final = 32 << 20
 
-_RECORD_OVERHEAD: Final = 16  # bytes of a record beside its data, about
+_RECORD_OVERHEAD: Final = 16  # approximate bytes of a record beside its data
 
 
 class Rows(NamedTuple):
-    """Keys and values of records, and headers if there are any: arrays of the same length."""
+    """Keys and values of records, and headers or None: arrays of the same length."""
 
     keys: Any
     values: Any
@@ -51,12 +51,12 @@ class Rows(NamedTuple):
         return Rows(*(None if array is None else array.slice(start, count) for array in self))
 
     def take(self, numbers: Ints) -> Rows:
-        """The rows of these numbers."""
+        """Return the rows with these numbers."""
         indices = number_array(numbers)
         return Rows(*(None if array is None else array.take(indices) for array in self))
 
     def sizes(self) -> Ints:
-        """Bytes of each record, about."""
+        """Return the approximate bytes of each record."""
         sizes = np.full(len(self.values), _RECORD_OVERHEAD, dtype=np.int64)
         for array in (self.keys, self.values):
             sizes += numbers_of(pc.fill_null(pc.binary_length(array), number_scalar(0)))
@@ -66,7 +66,7 @@ class Rows(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """Rows from `start` to `end`, exclusive, that go into one batch, the first of them as its record number `first`."""
+    """Rows [start, end) that belong to one batch; the first of them is record number `first` of it."""
 
     partition: TopicPartition
     start: int
@@ -74,8 +74,8 @@ class _Piece(NamedTuple):
     first: int
 
 
-class _Waiting:
-    """A batch that is not full: the bytes of its records, how many, their size, and what had come before the first."""
+class _OpenBatch:
+    """A batch that is not full: its encoded records, their count and size; `since`: bytes received before the first."""
 
     def __init__(self, since: int) -> None:
         self.pieces: list[memoryview] = []
@@ -85,49 +85,49 @@ class _Waiting:
 
 
 class Batches:
-    """The batches of one task; `add` rows as often as need be, then `finish`. Methods raise ClientError."""
+    """The batches of one task: any number of `add`, then `finish`. Methods raise ClientError."""
 
     def __init__(self, options: WriteOptions, delivery: Delivery) -> None:
         self._options = options
         self._codec = Codec[options.compression.upper()]
         self._delivery = delivery
-        self._waiting: dict[TopicPartition, _Waiting] = {}  # the longest first
-        self._bytes = 0  # that have come
+        self._open: dict[TopicPartition, _OpenBatch] = {}  # the oldest first
+        self._received_bytes = 0
 
     def add(self, topic: str, rows: Rows, partitions: Ints, sizes: Ints) -> None:
-        """Take rows, with the partition and the bytes of each; send the batches that are full."""
+        """Add rows, with the partition and the bytes of each; send the batches that become full."""
         bounds = np.flatnonzero(np.diff(np.cumsum(sizes) // CHUNK_BYTES)) + 1
         for start, end in pairwise([0, *bounds.tolist(), len(sizes)]):
             order = start + np.argsort(partitions[start:end], kind="stable")
             self._add(topic, rows.take(order), partitions[order], sizes[order])
 
     def finish(self) -> None:
-        """Send what is left."""
-        for partition in list(self._waiting):
+        """Send the batches that are not full."""
+        for partition in list(self._open):
             self._send(partition)
 
     def _add(self, topic: str, rows: Rows, partitions: Ints, sizes: Ints) -> None:
-        """Take a chunk of rows in the order of their partitions."""
+        """Add a chunk of rows that are sorted by partition."""
         pieces = list(self._cut(topic, partitions, sizes))
         deltas = np.concatenate([np.arange(piece.first, piece.first + piece.end - piece.start) for piece in pieces])
         encoded = encode_records(*rows, offset_deltas=deltas)
         for piece in pieces:
-            if not piece.first and piece.partition in self._waiting:
-                self._send(piece.partition)  # it is full: this begins another
-            waiting = self._waiting.setdefault(piece.partition, _Waiting(self._bytes))
-            waiting.pieces.append(encoded.part(piece.start, piece.end))
-            waiting.count += piece.end - piece.start
-            waiting.size += int(sizes[piece.start : piece.end].sum())
-        self._bytes += int(sizes.sum())
+            if not piece.first and piece.partition in self._open:
+                self._send(piece.partition)  # it is full; the piece starts the next batch
+            batch = self._open.setdefault(piece.partition, _OpenBatch(self._received_bytes))
+            batch.pieces.append(encoded.part(piece.start, piece.end))
+            batch.count += piece.end - piece.start
+            batch.size += int(sizes[piece.start : piece.end].sum())
+        self._received_bytes += int(sizes.sum())
         self._send_old()
 
     def _cut(self, topic: str, partitions: Ints, sizes: Ints) -> Iterator[_Piece]:
-        """Which rows go into one batch: with those that wait, as many as it takes; larger ones alone."""
+        """Divide rows into pieces: as many as fit into the open batch; a record larger than a batch alone."""
         bounds = np.flatnonzero(np.diff(partitions)) + 1
         for start, end in pairwise([0, *bounds.tolist(), len(partitions)]):
             partition = TopicPartition(topic, int(partitions[start]))
-            waiting = self._waiting.get(partition)
-            count, size = (waiting.count, waiting.size) if waiting else (0, 0)
+            batch = self._open.get(partition)
+            count, size = (batch.count, batch.size) if batch else (0, 0)
             filled = np.cumsum(sizes[start:end])
             at = 0
             while at < len(filled):
@@ -137,16 +137,16 @@ class Batches:
                     until = max(until, at + 1)
                     yield _Piece(partition, start + at, start + until, count)
                     at = until
-                count = size = 0  # what is left begins another batch
+                count = size = 0  # the remaining rows start another batch
 
     def _send(self, partition: TopicPartition) -> None:
-        waiting = self._waiting.pop(partition)
+        batch = self._open.pop(partition)
         now = time.time_ns() // 1_000_000
 
         def encode(producer_id: int, producer_epoch: int, base_sequence: int) -> Buffer:
             return join_batch(
-                waiting.pieces,
-                waiting.count,
+                batch.pieces,
+                batch.count,
                 base_timestamp=now,
                 max_timestamp=now,
                 codec=self._codec,
@@ -156,12 +156,12 @@ class Batches:
                 base_sequence=base_sequence,
             )
 
-        self._delivery.send(partition, waiting.count, encode)
+        self._delivery.send(partition, batch.count, encode)
 
     def _send_old(self) -> None:
-        """Send what keeps too much in memory."""
-        while self._waiting:
-            partition, oldest = next(iter(self._waiting.items()))
-            if self._bytes - oldest.since <= HELD_BYTES:
+        """Send the batches that keep too much memory."""
+        while self._open:
+            partition, oldest = next(iter(self._open.items()))
+            if self._received_bytes - oldest.since <= HELD_BYTES:
                 return
             self._send(partition)

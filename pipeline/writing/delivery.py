@@ -1,19 +1,20 @@
-"""Send encoded batches to the leaders of their partitions, each once and in order: what a task writes with.
+"""Send encoded batches to the leaders of their partitions, each once and in order.
 
 ```
-send() ──► waiting, a lane for each partition ──► one batch of each lane in flight ──► acknowledged by all in sync
-                          ▲                                    │
-                          └──── error that may pass, no answer ┘   the same bytes again, from new metadata
+send() ──► a queue for each partition ──► one batch of each queue in flight ──► acknowledged by all in-sync replicas
+                     ▲                                   │
+                     └── retriable error, or no response ┘   retry with the same bytes and new metadata
 ```
-Idempotence (KIP-98). A producer has an id, asked of the cluster, and numbers the records of each partition; a leader
-that has a batch already says so, and that is a success. With one batch of a partition in flight, an attempt that got no
-answer cannot be overtaken by a later batch, so nothing is doubled or reordered, whatever is lost on the way.
+Idempotence (KIP-98): the cluster assigns a producer id, and the records of each partition have sequence numbers. A
+leader that already has a batch answers DUPLICATE_SEQUENCE_NUMBER, which counts as a success. Only one batch of a
+partition is in flight, so no later batch can overtake an attempt without a response: nothing is duplicated or
+reordered.
 
-There is no thread: the event loop runs only inside of calls. A request is written before `send` returns, and answered
-while the next batch is encoded. `MAX_WAITING_BYTES` bound what is encoded and not acknowledged.
+There is no thread: the event loop runs only inside calls. `send` writes the request before it returns; the response
+arrives while the next batch is encoded. `MAX_UNACKNOWLEDGED_BYTES` bounds what is encoded and not acknowledged.
 
-A task that fails takes its producer id with it. What it wrote stays, and the task that repeats it writes all of it
-again under another id: at least once, as with Spark's connector.
+When a task fails, the records that it wrote remain, and its retry writes all of them again under another producer id:
+at least once, as with Spark's connector.
 """
 
 from __future__ import annotations
@@ -46,36 +47,36 @@ from odradek.protocol.records.batch_header import MAX_SEQUENCE, read_batch_heade
 from odradek.protocol.schema import LAST_VERSION, ZERO_UUID
 
 _ALL_IN_SYNC: Final = -1
-_TRIED: Final = "send records"
-_DONE: Final = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
+_OPERATION: Final = "send records"
+_SUCCESSES: Final = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
 
-MAX_WAITING_BYTES: Final = 8 << 20
+MAX_UNACKNOWLEDGED_BYTES: Final = 8 << 20
 
 Encode = Callable[[int, int, int], Buffer]
-"""Makes a record batch for a producer id, its epoch, and the sequence of the first record."""
+"""Encodes a record batch with a producer id, its epoch, and the sequence number of the first record."""
 
 
-class _Lane:
-    """A partition: the sequence that its next record gets, and whose turn it is."""
+class _PartitionQueue:
+    """The next sequence number of a partition, and the lock that keeps its batches in order."""
 
     def __init__(self) -> None:
         self.next_sequence = 0
-        self.turn = asyncio.Lock()
+        self.lock = asyncio.Lock()
 
 
 class Delivery:
-    """A producer for blocking code, of one thread: `open`, `send` as often as need be, `flush`, `close`.
+    """A producer for blocking code in one thread: `open`, any number of `send`, `flush`, `close`.
 
-    Methods raise ClientError, for whatever was sent before too.
+    Methods raise ClientError, also for batches that were sent earlier.
     """
 
     def __init__(self, options: WriteOptions) -> None:
         self._options = options
         self._config = options.cluster.client_config()
         self._loop = EventLoop()
-        self._lanes: dict[TopicPartition, _Lane] = {}
-        self._under_way: deque[tuple[asyncio.Task[None], int]] = deque()
-        self._waiting_bytes = 0
+        self._queues: dict[TopicPartition, _PartitionQueue] = {}
+        self._pending: deque[tuple[asyncio.Task[None], int]] = deque()
+        self._pending_bytes = 0
         self._producer_id = -1
         self._cluster: ClientCluster
 
@@ -87,19 +88,16 @@ class Delivery:
         self._loop.close()
 
     def partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has; it is created first, if the brokers do so. Raises UnknownTopicError."""
+        """Return the number of partitions of a topic. Brokers may create it automatically. Raises UnknownTopicError."""
         known = self._loop.run(self._cluster.topic(topic, self._options.max_block_ms))
         return len(known.partitions)
 
     def send(self, partition: TopicPartition, count: int, encode: Encode) -> None:
-        """Write `count` records after all that were sent to this partition before; wait if too much is under way.
-
-        They have one timestamp.
-        """
+        """Send `count` records, all with one timestamp, after the earlier ones of the partition; wait for room."""
         self._loop.run(self._send(partition, count, encode))
 
     def flush(self) -> None:
-        """Wait until everything is acknowledged."""
+        """Wait until all batches are acknowledged."""
         self._loop.run(self._wait_for_room(0))
 
     async def _open(self) -> None:
@@ -108,40 +106,40 @@ class Delivery:
         self._producer_id = await init_producer_id(self._cluster, self._config, self._options.max_block_ms)
 
     async def _close(self) -> None:
-        for task, _ in self._under_way:
+        for task, _ in self._pending:
             task.cancel()
-        await asyncio.gather(*(task for task, _ in self._under_way), return_exceptions=True)
+        await asyncio.gather(*(task for task, _ in self._pending), return_exceptions=True)
         await self._cluster.close()
 
     async def _send(self, partition: TopicPartition, count: int, encode: Encode) -> None:
-        lane = self._lanes.setdefault(partition, _Lane())
-        base_sequence = lane.next_sequence
-        lane.next_sequence = (base_sequence + count) & MAX_SEQUENCE
+        queue = self._queues.setdefault(partition, _PartitionQueue())
+        base_sequence = queue.next_sequence
+        queue.next_sequence = (base_sequence + count) & MAX_SEQUENCE
         records = encode(self._producer_id, 0, base_sequence)
-        task = asyncio.create_task(self._deliver(lane, partition, records))
-        self._under_way.append((task, len(records)))
-        self._waiting_bytes += len(records)
-        await asyncio.sleep(0)  # the task writes its request, if it is its turn
-        await self._wait_for_room(MAX_WAITING_BYTES)
+        task = asyncio.create_task(self._deliver(queue, partition, records))
+        self._pending.append((task, len(records)))
+        self._pending_bytes += len(records)
+        await asyncio.sleep(0)  # lets the task write its request, unless another one holds the lock
+        await self._wait_for_room(MAX_UNACKNOWLEDGED_BYTES)
 
     async def _wait_for_room(self, size: int) -> None:
-        """Wait until at most `size` bytes are under way, and take note of what is done."""
-        while self._under_way and (self._waiting_bytes > size or self._under_way[0][0].done()):
-            task, its_size = self._under_way.popleft()
-            self._waiting_bytes -= its_size
+        """Wait until at most `size` bytes are pending. Raises the error of a batch that failed."""
+        while self._pending and (self._pending_bytes > size or self._pending[0][0].done()):
+            task, task_size = self._pending.popleft()
+            self._pending_bytes -= task_size
             await task
 
-    async def _deliver(self, lane: _Lane, partition: TopicPartition, records: Buffer) -> None:
-        async with lane.turn:
+    async def _deliver(self, queue: _PartitionQueue, partition: TopicPartition, records: Buffer) -> None:
+        async with queue.lock:
             await self._attempt(partition, records)
 
     async def _attempt(self, partition: TopicPartition, records: Buffer) -> None:
-        """Send a batch until it is in the log; in two halves if it is too large for the topic."""
+        """Send a batch, and retry until it is in the log; as two halves if it is too large for the topic."""
         backoff = Backoff(self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000)
         deadline = asyncio.get_running_loop().time() + self._options.delivery_timeout_ms / 1000
         while True:
             try:
-                await self._ask(partition, records)
+                await self._request(partition, records)
                 return
             except RecordTooLargeError:
                 if read_batch_header(records).records_count == 1:
@@ -151,29 +149,34 @@ class Delivery:
                 if not error.retriable:
                     raise
                 if asyncio.get_running_loop().time() > deadline:
-                    raise _too_late(partition, self._options.delivery_timeout_ms, error) from error
+                    raise _timeout(partition, self._options.delivery_timeout_ms, error) from error
             await asyncio.sleep(backoff.next())
             await self._refresh()
         for half in halves(records, self._options.compression_level):
             await self._attempt(partition, half)
 
-    async def _ask(self, partition: TopicPartition, records: Buffer) -> None:
+    async def _request(self, partition: TopicPartition, records: Buffer) -> None:
         name, index = partition
         topic = await self._cluster.topic(name, self._options.max_block_ms)
         leader = self._cluster.leader(name, index)
         if leader is None:
-            raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _TRIED, topic=name, partition=index)
+            raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _OPERATION, topic=name, partition=index)
         connection = await self._cluster.connection(leader)
         has_id = topic.topic_id != ZERO_UUID
         version = connection.versions.highest(PRODUCE_KEY, LAST_VERSION if has_id else LAST_VERSION_WITH_TOPIC_NAMES)
         data = TopicProduceData(name, topic.topic_id, [PartitionProduceData(index, records)])
         request = ProduceRequest(None, _ALL_IN_SYNC, self._config.request_timeout_ms, [data])
-        answer = await connection.send(request, ProduceResponse, version=version)
-        for told in answer.responses:
-            for row in told.partition_responses:
-                if row.error_code not in _DONE:
+        response = await connection.send(request, ProduceResponse, version=version)
+        for topic_row in response.responses:
+            for row in topic_row.partition_responses:
+                if row.error_code not in _SUCCESSES:
                     raise broker_error(
-                        row.error_code, _TRIED, row.error_message, broker=connection.name, topic=name, partition=index
+                        row.error_code,
+                        _OPERATION,
+                        row.error_message,
+                        broker=connection.name,
+                        topic=name,
+                        partition=index,
                     )
 
     async def _refresh(self) -> None:
@@ -184,11 +187,11 @@ class Delivery:
                 raise
 
 
-def _too_late(partition: TopicPartition, timeout_ms: int, error: ClientError) -> DeliveryTimeoutError:
+def _timeout(partition: TopicPartition, timeout_ms: int, error: ClientError) -> DeliveryTimeoutError:
     return DeliveryTimeoutError(
-        _TRIED,
+        _OPERATION,
         f"not acknowledged within {timeout_ms} ms; the last attempt: {error}",
-        "They may be in the log or not",
+        "The log may contain them",
         topic=partition.topic,
         partition=partition.partition,
     )

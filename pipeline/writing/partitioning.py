@@ -1,13 +1,13 @@
-"""Which partition each record of an Arrow batch goes to: as Kafka's producer chooses, for all records at once.
+"""The partition of each record of an Arrow batch, as Kafka's producer chooses it, for all records at once.
 
 | record | partition |
 |---|---|
 | with a number in column `partition` | that one |
-| with a key | `(murmur2(key) & 0x7fffffff) % partitions`: where Java's producer puts it, too |
-| without a key | one until it has got a batch's worth of bytes, then the next: batches fill (KIP-794) |
+| with a key | `(murmur2(key) & 0x7fffffff) % partitions`, as in the Java producer |
+| without a key | one partition until it has the bytes of a batch, then the next, so that batches fill (KIP-794) |
 
-The hash runs over the words of all keys side by side: first the first word of every key, then the second of those that
-have one. So Python does a step a word, however many keys there are. Source: Kafka `Utils.murmur2`.
+The hash of all keys is calculated in parallel: first the first word of every key, then the second word of keys that
+have one. Python executes one step a word, regardless of the number of keys. Source: Kafka `Utils.murmur2`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _POSITIVE: Final = np.uint32(0x7FFFFFFF)
 
 
 def murmur2(keys: Any) -> Words:
-    """The hash of each element of a binary array; that of an empty key where there is none."""
+    """Return the hash of each element of a binary array; a null counts as an empty key."""
     bounds = np.frombuffer(keys.buffers()[1], dtype=np.int32)[keys.offset : keys.offset + len(keys) + 1]
     buffer = keys.buffers()[2]
     data = np.frombuffer(buffer, dtype=np.uint8) if buffer is not None else np.zeros(0, np.uint8)
@@ -43,33 +43,33 @@ def murmur2(keys: Any) -> Words:
     longest_first = np.argsort(-lengths, kind="stable")
     words = lengths[longest_first] >> 2
     for number in range(int(words[0]) if len(words) else 0):
-        rows = longest_first[: np.searchsorted(-words, -number, side="left")]  # those with more words than that
+        rows = longest_first[: np.searchsorted(-words, -number, side="left")]  # keys with more words than `number`
         k = _word(data, starts[rows] + 4 * number) * _M
         hashes[rows] = (hashes[rows] * _M) ^ ((k ^ (k >> _R)) * _M)
-    _mix_rest(hashes, data, starts, lengths)
+    _mix_tail(hashes, data, starts, lengths)
     hashes = (hashes ^ (hashes >> np.uint32(13))) * _M
     return hashes ^ (hashes >> np.uint32(15))
 
 
 def partitions_of_keys(keys: Any, partitions: int) -> Ints:
-    """The partition of each key in a topic of that many."""
+    """Return the partition of each key in a topic with `partitions` partitions."""
     chosen: Ints = (murmur2(keys) & _POSITIVE).astype(np.int64) % partitions
     return chosen
 
 
 class StickyPartitions:
-    """The partitions for records without a key: `share` bytes in a row each, in an order drawn at the start."""
+    """The partitions of records without a key: `batch_bytes` bytes to each in turn, in a random order."""
 
-    def __init__(self, partitions: int, share: int) -> None:
+    def __init__(self, partitions: int, batch_bytes: int) -> None:
         self._order = np.array(random.sample(range(partitions), partitions), dtype=np.int64)
-        self._share = share
-        self._given = 0
+        self._batch_bytes = batch_bytes
+        self._total_bytes = 0
 
     def choose(self, sizes: Ints) -> Ints:
-        """The partitions of the next records, of these sizes in bytes."""
-        before = self._given + np.cumsum(sizes) - sizes
-        self._given += int(sizes.sum())
-        chosen: Ints = self._order[(before // self._share) % len(self._order)]
+        """Return the partitions of the next records, whose sizes in bytes are given."""
+        before = self._total_bytes + np.cumsum(sizes) - sizes
+        self._total_bytes += int(sizes.sum())
+        chosen: Ints = self._order[(before // self._batch_bytes) % len(self._order)]
         return chosen
 
 
@@ -80,8 +80,8 @@ def _word(data: npt.NDArray[np.uint8], at: Ints) -> Words:
     return word
 
 
-def _mix_rest(hashes: Words, data: npt.NDArray[np.uint8], starts: Ints, lengths: Ints) -> None:
-    """The one to three bytes behind the last whole word."""
+def _mix_tail(hashes: Words, data: npt.NDArray[np.uint8], starts: Ints, lengths: Ints) -> None:
+    """Mix in the one to three bytes after the last whole word."""
     rest = lengths & 3
     for byte in (2, 1, 0):
         rows = np.flatnonzero(rest > byte)

@@ -1,17 +1,17 @@
-"""`write` and `writeStream` of `format("broker")`: rows become records of topics.
+"""`write` and `writeStream` of `format("broker")`: rows as records of topics.
 
 | column | type | |
 |---|---|---|
-| value | binary or string | needed |
-| key | binary or string | null, or without the column: the record has none |
-| topic | string | where the record goes; the option `topic` wins over it |
-| partition | int | null, or without the column: chosen as Kafka's producer does (`partitioning`) |
-| headers | array of struct key string, value binary | likewise |
+| value | binary or string | required |
+| key | binary or string | null or no column: a record without a key |
+| topic | string | the topic of the record; the option `topic` takes precedence |
+| partition | int | null or no column: chosen as Kafka's producer does (`partitioning`) |
+| headers | array of struct key string, value binary | null or no column: no headers |
 
-Other columns are left out, as Spark's connector does. Records have the time of their batch's encoding.
+Other columns are ignored, as by Spark's connector. The timestamp of a record is the time at which its batch is encoded.
 
-A task writes the rows that it gets, in order, by an idempotent producer with acks=all (`delivery`), and is done when
-all are acknowledged. When a task or a micro-batch is repeated, its records are written again: at least once, as the
+A task writes its rows in order with an idempotent producer and acks=all (`delivery`), and ends when all records are
+acknowledged. When a task or a micro-batch is retried, its records are written again: at least once, as with the
 connector. There is no transaction, so readers see records of a batch that fails.
 """
 
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 
 class BrokerWriter(DataSourceArrowWriter):
-    """Of `df.write`; made on the driver, `write` runs in tasks."""
+    """The writer of `df.write`; created on the driver, `write` runs in tasks."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
-            raise ValueError("mode('overwrite') cannot be: a topic only grows. Write with mode('append')")
+            raise ValueError("mode('overwrite') is not supported: a topic only grows. Use mode('append')")
         self._options = write_options(options)
         check_columns(schema, self._options)
 
@@ -53,7 +53,7 @@ class BrokerWriter(DataSourceArrowWriter):
 
 
 class BrokerStreamWriter(DataSourceStreamArrowWriter):
-    """Of `df.writeStream`; the same for each micro-batch."""
+    """The writer of `df.writeStream`, the same for each micro-batch."""
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options = write_options(options)
@@ -67,9 +67,9 @@ def check_columns(schema: StructType, options: WriteOptions) -> None:
     """Raise ValueError unless rows of this schema can be written."""
     types = {field.name: field.dataType for field in schema.fields}
     if "value" not in types:
-        raise ValueError("there is no column value")
+        raise ValueError("the column `value` is missing")
     if "topic" not in types and options.topic is None:
-        raise ValueError("nothing says which topic: give the option topic, or a column of that name")
+        raise ValueError("no topic to write to: give the option topic, or a column of that name")
     for name in ("value", "key"):
         _check_type(types, name, BinaryType, StringType)
     _check_type(types, "topic", StringType)
@@ -87,7 +87,7 @@ def _check_type(types: Mapping[str, DataType], name: str, *allowed: type[DataTyp
 
 
 def _is_headers(given: DataType) -> bool:
-    """Whether it is an array of keys and values; what may be null in it does not matter."""
+    """Whether the type is an array of keys and values, nullable or not."""
     element = given.elementType if isinstance(given, ArrayType) else None
     return isinstance(element, StructType) and [(field.name, field.dataType) for field in element.fields] == [
         ("key", StringType()),
@@ -96,9 +96,9 @@ def _is_headers(given: DataType) -> bool:
 
 
 def write_rows(
-    options: WriteOptions, batches: Iterator[pa.RecordBatch], *, at_once: bool = False
+    options: WriteOptions, batches: Iterator[pa.RecordBatch], *, flush_each: bool = False
 ) -> WriterCommitMessage:
-    """Write all rows and wait until they are acknowledged; `at_once`: those of each batch before the next is taken.
+    """Write all rows and wait until they are acknowledged; with `flush_each` after every batch of rows.
 
     Raises ClientError, ValueError.
     """
@@ -106,19 +106,19 @@ def write_rows(
     delivery = Delivery(options)
     try:
         delivery.open()
-        writing = _Writing(options, delivery)
+        rows = _RowWriter(options, delivery)
         for batch in batches:
-            writing.add(batch)
-            if at_once:
-                writing.finish()
-        writing.finish()
+            rows.add(batch)
+            if flush_each:
+                rows.finish()
+        rows.finish()
     finally:
         delivery.close()
     return WriterCommitMessage()
 
 
-class _Writing:
-    """One task: says which topic and partition each row goes to."""
+class _RowWriter:
+    """The rows of one task, divided by topic and partition."""
 
     def __init__(self, options: WriteOptions, delivery: Delivery) -> None:
         self._options = options
@@ -140,19 +140,19 @@ class _Writing:
             self._add(topic, of_topic, named)
 
     def finish(self) -> None:
-        """Send what is left, and wait for all acknowledgements; more may follow."""
+        """Send all open batches and wait for their acknowledgements; more rows may follow."""
         self._batches.finish()
         self._delivery.flush()
 
     def _topics(self, column: Any | None, count: int) -> Iterator[tuple[str, Ints | None]]:
-        """The topics of some rows, with the numbers of their rows; None for all rows."""
+        """Yield each topic of the rows, with the numbers of its rows; None stands for all rows."""
         if self._options.topic is not None or not count:
             if count:
                 yield self._options.topic or "", None
             return
         assert column is not None, "checked on the driver"
         if column.null_count:
-            raise ValueError("a row has no topic: fill the column, or give the option topic")
+            raise ValueError("a row has no topic: fill the column topic, or give the option topic")
         encoded = column.dictionary_encode()
         if len(encoded.dictionary) == 1:
             yield encoded.dictionary[0].as_py(), None
@@ -179,7 +179,7 @@ class _Writing:
             partitions = np.where(numbers_of(named.is_valid()), numbers, partitions).astype(np.int64)
             if len(partitions) and not 0 <= partitions.min() <= partitions.max() < count:
                 wrong = partitions[(partitions < 0) | (partitions >= count)][0]
-                raise ValueError(f"column partition has {wrong}, and {topic} has partitions 0 to {count - 1}")
+                raise ValueError(f"column partition contains {wrong}, but {topic} has partitions 0 to {count - 1}")
         return partitions
 
 

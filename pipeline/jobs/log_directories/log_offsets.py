@@ -1,4 +1,4 @@
-"""What the partitions of a log directory hold, and which part of it a job may read."""
+"""The offsets of the partitions in a log directory, and the range of them that a job reads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _READ_COMMITTED = ("isolation.level", "read_committed")
 
 
 class LogRanges(NamedTuple):
-    """By topic and partition: the first offset, and the end (exclusive)."""
+    """The first offset and the end (exclusive) of each partition."""
 
     starts: Numbers
     ends: Numbers
 
 
 def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) -> LogRanges:
-    """Of the topics that the flags name in `--log-dir`: all that `format("klog")` would read.
+    """Return the offsets that `format("klog")` reads of the topics that the flags select in `--log-dir`.
 
-    With `inactive_only` the active segments are left out, as the broker's cleaner does, and what an open transaction
-    has written. Raises `JobError` if there is no such topic or directory, `OSError` if it cannot be read.
+    With `inactive_only` the ranges end where the broker's cleaner stops: before the active segment and before open
+    transactions. Raises `JobError` if there is no such topic or directory, `OSError` if it cannot be read.
     """
     is_committed = _READ_COMMITTED in [(name.removeprefix("kafka."), value) for name, value in arguments.option]
     ranges = LogRanges({}, {})
@@ -35,7 +35,7 @@ def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) ->
     except NoLogDirError as error:
         raise JobError(str(error)) from error
     for key in directory.partitions:
-        if _is_wanted(key.topic, arguments):
+        if _is_selected(key.topic, arguments):
             log = directory.open(key)
             end = log.last_stable_offset() if is_committed else log.end_offset
             ranges.starts[key] = log.start_offset
@@ -46,7 +46,7 @@ def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) ->
 
 
 def _first_uncleanable_offset(log: PartitionLog) -> int:
-    """Where a round of compaction that is due now would stop, if there is no `min.compaction.lag.ms`."""
+    """Return where the cleaner would stop now, with `min.compaction.lag.ms=0`."""
     return cleanable_part(
         list(log.segments),
         LogConfig(),
@@ -58,7 +58,7 @@ def _first_uncleanable_offset(log: PartitionLog) -> int:
     ).first_uncleanable_offset
 
 
-def _is_wanted(topic: str, arguments: argparse.Namespace) -> bool:
+def _is_selected(topic: str, arguments: argparse.Namespace) -> bool:
     if arguments.topic is not None:
         return topic in arguments.topic.split(",")
     return re.fullmatch(arguments.topic_pattern, topic) is not None

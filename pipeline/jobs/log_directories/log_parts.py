@@ -1,8 +1,8 @@
-"""Parts of a log directory, to be checked side by side: whole partitions, or some of the segments of a large one.
+"""Parts of a log directory that are checked in parallel: whole partitions, or some segments of a large one.
 
-A worker checks a part (`check_parts`). The reports of a partition's parts are joined on the driver, which then looks at
-the partition's small files; where a fault may cross from one part into the next, the partition has to be checked again
-as a whole (`odradek.broker.inspection.segments_outcome`).
+A worker checks a part (`check_parts`). The driver joins the reports of a partition's parts, and then checks the
+partition's small files. If a fault may cross the border of two parts, the partition must be checked again as a whole
+(`odradek.broker.inspection.segments_outcome`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from odradek.broker.storage.names import LOG_START_OFFSETS, LOG_SUFFIX, partitio
 from odradek.broker.storage.offline.listing import PartitionFiles
 
 MAX_PROBLEMS = 10_000
-"""That are kept of a part; the rest is counted."""
+"""The number of problems of a part that are kept; others are only counted."""
 
 
 class Part(NamedTuple):
-    """Segments of a partition that follow each other; without `base_offsets` it is the whole partition."""
+    """Consecutive segments of a partition; without `base_offsets` the whole partition."""
 
     topic: str
     partition: int
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 class PartReport(msgspec.Struct):
-    """What was found of a part; `found` may be cut short, `problems` counts all."""
+    """The result of checking a part; `found` has at most `MAX_PROBLEMS`, `problems` counts all."""
 
     part: Part
     outcome: SegmentsOutcome
@@ -53,7 +53,7 @@ class PartReport(msgspec.Struct):
 
 
 def parts_of(partition: PartitionFiles, share_bytes: int) -> Iterator[tuple[int, Part]]:
-    """The parts of a partition, each with the bytes of its logs: itself, or segments of at most `share_bytes`."""
+    """Yield the parts of a partition with their bytes: the whole, or segments of at most `share_bytes` together."""
     if partition.size <= share_bytes:
         yield partition.size, Part(*partition.key)
         return
@@ -70,7 +70,7 @@ def parts_of(partition: PartitionFiles, share_bytes: int) -> Iterator[tuple[int,
 
 
 def check_parts(directory: str, parts: Sequence[Part]) -> Iterator[PartReport]:
-    """On a worker: check these parts. Raises `OSError` where the worker cannot read them."""
+    """Check parts on a worker. Raises `OSError` if the worker cannot read them."""
     files = ReadOnlyFiles()
     descriptors = DescriptorCache(files)
     try:
@@ -85,11 +85,11 @@ def check_parts(directory: str, parts: Sequence[Part]) -> Iterator[PartReport]:
 def _check_part(descriptors: DescriptorCache, partition: PartitionFiles, part: Part, start: int) -> PartReport:
     report = PartReport(part, SegmentsOutcome())
 
-    def note_progress(size: int) -> None:
+    def add_bytes(size: int) -> None:
         report.bytes += size
 
-    check = PartitionCheck(descriptors, partition, start, report.add, note_progress)
-    if part.base_offsets:  # but those that retention has removed since
+    check = PartitionCheck(descriptors, partition, start, report.add, add_bytes)
+    if part.base_offsets:  # except those that retention has deleted since
         report.outcome = check.check_segments([each for each in part.base_offsets if each in partition.segments])
     else:
         report.outcome = check.run()
@@ -97,7 +97,7 @@ def _check_part(descriptors: DescriptorCache, partition: PartitionFiles, part: P
 
 
 def joined_report(reports: Sequence[PartReport], partition: PartitionFiles, start: int) -> PartReport | None:
-    """The report of the partition that these parts make up; None if it has to be checked as a whole."""
+    """Join the reports of a partition's parts; None if it must be checked as a whole."""
     if not reports[0].part.base_offsets:
         return reports[0]
     outcome = joined([each.outcome for each in reports])

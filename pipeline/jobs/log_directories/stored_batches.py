@@ -1,9 +1,9 @@
-"""The batches of a log directory as rows, made of their headers; of a few in each segment the records are looked at.
+"""The batches of a log directory as rows, from their headers, with samples of records from each segment.
 
-A header tells the batch's size, records, codec and times. Keys, and the size before compression, are inside: they come
-from up to eight batches of every segment, evenly spread, which is enough for shares and ratios to a few hundredths.
-Messages of magic 0 and 1 are passed over. Where a segment is damaged or ends in room to come, its walk ends, and
-`damage` says why, unless it is the active segment's; a checksum that is wrong is found in batches that are looked into.
+A header contains the batch's size, record count, codec and times. Keys, and the size before compression, come from up
+to eight batches of every segment, evenly spread; that gives shares and ratios with an error of a few hundredths.
+Messages of magic 0 and 1 are skipped. Reading of a segment stops at damage or preallocated space; `damage` describes
+it, except in the active segment. Checksums are checked in sampled batches only.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 SCHEMA = """topic string, partition int, offset bigint, records bigint, bytes bigint, codec string,
     first_timestamp bigint, timestamp bigint, raw_bytes bigint, sampled_bytes bigint, keys array<binary>,
     damage string"""
-"""`offset` is the base offset; times are in ms; `raw_bytes` and `sampled_bytes` (both of the records) and `keys` are
-null but for batches that were looked into."""
+"""`offset` is the base offset; times are in ms. `raw_bytes` and `sampled_bytes` (of the records before and after
+compression) and `keys` are null except in sampled batches."""
 
 SAMPLES = 8
 
@@ -38,9 +38,9 @@ Segment = tuple[str, int, str, int, bool]
 
 
 def stored_batches(spark: SparkSession, directory: str, topics: list[str] | None = None) -> DataFrame:
-    """The batches of these topics, or of all. The directory is read by every worker.
+    """Return the batches of these topics, or of all. Every worker must be able to read the directory.
 
-    Raises `OSError` if it is none, `JobError` if it has not all of the topics.
+    Raises `OSError` if it is not a log directory, `JobError` if a topic is missing.
     """
     segments = list(_segments(directory, topics))
     context = spark.sparkContext
@@ -65,7 +65,7 @@ def _segments(directory: str, topics: list[str] | None) -> Iterator[Segment]:
 
 
 def batches_of(segments: list[Segment]) -> Iterator[tuple[Any, ...]]:
-    """On a worker: the rows of these segments."""
+    """Yield the rows of segments on a worker."""
     descriptors = DescriptorCache(ReadOnlyFiles())
     try:
         for segment in segments:
@@ -83,13 +83,13 @@ def _rows(descriptors: DescriptorCache, segment: Segment) -> Iterator[tuple[Any,
         found.extend(each for each in scan_headers(descriptors, path, 0, size) if not each[1].is_control)
     except CorruptBatchError as error:
         if not is_active:
-            damage.append(f"{error}; what follows in this segment is not counted")
+            damage.append(f"{error}; the rest of this segment is not counted")
     step = max(len(found) // SAMPLES, 1)
     for number, (batch, header) in enumerate(found):
-        inside: tuple[Any, ...] = (None, None, None)
+        sample: tuple[Any, ...] = (None, None, None)
         if number % step == 0 and number // step < SAMPLES:
             try:
-                inside = _look_into(descriptors, path, batch)
+                sample = _sample(descriptors, path, batch)
             except CorruptBatchError as error:
                 damage.append(str(error))
         first = header.max_timestamp if header.has_delete_horizon else header.base_timestamp
@@ -102,15 +102,15 @@ def _rows(descriptors: DescriptorCache, segment: Segment) -> Iterator[tuple[Any,
             header.codec.name.lower(),
             first,
             header.max_timestamp,
-            *inside,
+            *sample,
             None,
         )
     for text in damage:
         yield (topic, partition, -1, 0, 0, None, None, None, None, None, None, text)
 
 
-def _look_into(descriptors: DescriptorCache, path: str, batch: StoredBatch) -> tuple[int, int, list[bytes | None]]:
-    """Bytes of the records before and after compression, and their keys. Raises CorruptBatchError."""
+def _sample(descriptors: DescriptorCache, path: str, batch: StoredBatch) -> tuple[int, int, list[bytes | None]]:
+    """Return the bytes of the records before and after compression, and their keys. Raises CorruptBatchError."""
     with descriptors.pinned(path) as number:
         data = descriptors.files.pread(number, batch.size, batch.position)
     header = read_batch_header(data)

@@ -1,4 +1,4 @@
-"""Counting records on their way, so that a job's summary costs no second look at them."""
+"""Count records while Spark writes them, so that the summary of a job needs no second pass."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 def size_of_records() -> Column:
-    """The bytes of a record's key and value."""
+    """Return the bytes of a record's key and value."""
     from pyspark.sql import functions as f
 
     return f.coalesce(f.length("key"), f.lit(0)) + f.coalesce(f.length("value"), f.lit(0))
 
 
 def counted(records: DataFrame) -> tuple[DataFrame, Callable[[], dict[str, int]]]:
-    """The same DataFrame, and what tells `records` and `bytes` (of keys and values) once it has been written."""
+    """Return the DataFrame, observed, and a function that returns `records` and `bytes` once it has been written."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as f
 

@@ -1,6 +1,6 @@
-"""The small things that jobs do with directories, on any file system that Spark knows, such as HDFS or S3.
+"""Operations on directories of any file system that Spark supports, such as HDFS or S3.
 
-PySpark has no public way to Hadoop's file systems but through its gateway to the JVM, which this module alone uses.
+PySpark reaches Hadoop's file systems only through its private gateway to the JVM.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class FileSystem:
-    """That of one directory. Paths given to its methods are relative to the directory, and "" is the directory."""
+    """The file system of a directory. Paths are relative to the directory, and "" is the directory itself."""
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
         jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 - see the module
@@ -27,13 +27,13 @@ class FileSystem:
         return bool(self._files.exists(self._at(path)))
 
     def names(self, path: str = "") -> list[str]:
-        """The names in a directory, in order; none where there is no directory."""
+        """Return the names in a directory, in order; none if it does not exist."""
         if not self.exists(path):
             return []
         return sorted(status.getPath().getName() for status in self._files.listStatus(self._at(path)))
 
     def files(self, path: str = "") -> list[str]:
-        """Every file below a directory, as paths relative to it."""
+        """Return the paths of all files below a directory, relative to it."""
         if not self.exists(path):
             return []
         found = self._files.listFiles(self._at(path), True)
@@ -51,7 +51,7 @@ class FileSystem:
             stream.close()
 
     def write(self, path: str, text: str) -> None:
-        """Write a small file, so that it is there whole or not at all."""
+        """Write a small file atomically."""
         temporary = self._at(f"{path}.tmp")
         stream = self._files.create(temporary, True)
         try:
@@ -63,13 +63,13 @@ class FileSystem:
             raise OSError(f"cannot write {self.directory}/{path}")
 
     def move(self, path: str, to: str) -> None:
-        """Rename a file; the directories on the way to the new name are made."""
+        """Rename a file; create the directories of the new path."""
         self._files.mkdirs(self._at(to).getParent())
         if not self._files.rename(self._at(path), self._at(to)):
             raise OSError(f"cannot move {self.directory}/{path} to {to}")
 
     def delete(self, path: str = "") -> None:
-        """Remove a file, or a directory with everything in it; it need not exist."""
+        """Delete a file, or a directory with everything in it, if it exists."""
         self._files.delete(self._at(path), True)
 
     def _at(self, path: str) -> Any:

@@ -1,9 +1,9 @@
-"""Where a job's result goes: a directory that is empty, or that `--overwrite` gives up, in one of three formats.
+"""The output directory of a job, which must be empty unless `--overwrite` is given, and its three formats.
 
-Parquet is Spark's own. Delta and Iceberg are packages, each release of which is made for one Spark; none that fits
-PySpark 4.3 was there when this was written, so a session that lacks them is told before the job begins. The newest of
-Delta fits PySpark 4.2, under which the pipeline runs, too; that of Iceberg PySpark 4.1, which has not all that our
-streams need.
+Spark includes Parquet. Delta and Iceberg are packages, and each of their releases is built for one Spark. There was
+none for PySpark 4.3 when this was written, so a session without the package is reported before the job starts. The
+newest Delta is for PySpark 4.2, which the pipeline also supports; the newest Iceberg is for PySpark 4.1, which lacks
+parts that our streams need.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SOURCES = {
 
 
 def prepare_output(spark: SparkSession, directory: str, *, overwrite: bool) -> FileSystem:
-    """The directory, which is then not there. Raises `JobError` if it is and may not be replaced."""
+    """Return the directory, after deleting its files if `overwrite`. Raises `JobError` if it has files otherwise."""
     files = FileSystem(spark, directory)
     if files.exists() and files.names():
         if not overwrite:
@@ -39,7 +39,7 @@ def prepare_output(spark: SparkSession, directory: str, *, overwrite: bool) -> F
 
 
 def check_format(spark: SparkSession, name: str) -> None:
-    """Raise `JobError` where the session has no package for the format."""
+    """Raise `JobError` if the session has no package for the format."""
     if name not in _SOURCES:
         return
     class_name, package, made_for = _SOURCES[name]
@@ -50,6 +50,6 @@ def check_format(spark: SparkSession, name: str) -> None:
         jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(class_name)
     except Py4JJavaError:
         raise JobError(
-            f"this session has no package for {name}. The newest that we know of is {package}, for Spark {made_for},"
-            f" and this is Spark {spark.version}. docs/pipeline.md says what fits, and how to give it to a session"
+            f"this session has no package for {name}. The newest known is {package}, for Spark {made_for},"
+            f" and this is Spark {spark.version}. docs/pipeline.md says how to add one to a session"
         ) from None

@@ -1,4 +1,4 @@
-"""The files that `stats --output` writes: two tables as CSV, and of each topic a picture with six plots.
+"""The files that `stats --output` writes: two tables as CSV, and an image with six plots for each topic.
 
 ```
 windows.csv   keys.csv   TOPIC.png:  bytes   records/s   lateness   compression   bytes/record   keys
@@ -22,10 +22,10 @@ _NO_TIME = "-"  # of records without a timestamp
 
 
 def write_report(directory: Path, windows: Sequence[Row], keys: Sequence[Row]) -> Iterator[Path]:
-    """Write everything, and yield each file's path when it is there. Both as `window_rows` and `key_rows` give them."""
+    """Write all files, and yield the path of each. `windows` and `keys` are those of `window_rows` and `key_rows`."""
     directory.mkdir(parents=True, exist_ok=True)
-    yield _write_csv(directory / "windows.csv", windows, leave_out=())
-    yield _write_csv(directory / "keys.csv", keys, leave_out=("top",))
+    yield _write_csv(directory / "windows.csv", windows, omitted=())
+    yield _write_csv(directory / "keys.csv", keys, omitted=("top",))
     skews = {row["topic"]: row for row in keys}
     for topic in sorted({row["topic"] for row in windows}):
         path = directory / f"{topic}.png"
@@ -34,8 +34,8 @@ def write_report(directory: Path, windows: Sequence[Row], keys: Sequence[Row]) -
         yield path
 
 
-def _write_csv(path: Path, rows: Sequence[Row], leave_out: Sequence[str]) -> Path:
-    names = [name for name in (rows[0] if rows else {}) if name not in leave_out]
+def _write_csv(path: Path, rows: Sequence[Row], omitted: Sequence[str]) -> Path:
+    names = [name for name in (rows[0] if rows else {}) if name not in omitted]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(names)
@@ -48,7 +48,7 @@ def _write_csv(path: Path, rows: Sequence[Row], leave_out: Sequence[str]) -> Pat
 def _draw(path: Path, topic: str, windows: Sequence[Row], keys: Row | None) -> None:
     import matplotlib as mpl
 
-    mpl.use("Agg")  # no display is needed, or looked for
+    mpl.use("Agg")  # no display is needed
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(2, 3, figsize=(15, 8), layout="constrained")

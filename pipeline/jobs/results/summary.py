@@ -1,6 +1,6 @@
-"""What a job says: lines on the way, and at its end what it has done, with rates.
+"""The output of a job beside its result: progress lines, and at the end a summary with rates.
 
-All of it goes to standard error, so that standard output has a job's result alone, or with `--json` the summary.
+It goes to standard error. Standard output contains only the job's result, or with `--json` the summary.
 """
 
 from __future__ import annotations
@@ -16,57 +16,57 @@ from odradek.protocol.plural import pluralize
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-_POLLED_S = 1
+_POLL_INTERVAL_S = 1
 
 
-def say(text: str) -> None:
-    """A line about what the job does now."""
+def print_status(text: str) -> None:
+    """Print one line about the current work of the job."""
     print(text, file=sys.stderr, flush=True)
 
 
 class Summary:
-    """What a job has done: named counts, and from `records` and `bytes` the rates. Begins when it is made."""
+    """The summary of a job: named counts, the duration since this object was created, and rates."""
 
     def __init__(self, job: str) -> None:
         self._job = job
         self._began = time.monotonic()
 
-    def tell(self, counts: Mapping[str, object], *, as_json: bool) -> None:
-        """Print the counts, which may include `records` and `bytes`, with the seconds and rates."""
+    def print(self, counts: Mapping[str, object], *, as_json: bool) -> None:
+        """Print the counts, the duration, and the rates of the counts `records` and `bytes`."""
         seconds = max(time.monotonic() - self._began, 1e-6)
-        told: dict[str, object] = {"job": self._job, **counts, "seconds": round(seconds, 2)}
+        summary: dict[str, object] = {"job": self._job, **counts, "seconds": round(seconds, 2)}
         for name in ("records", "bytes"):
             count = counts.get(name)
             if isinstance(count, int):
-                told[f"{name}_per_second"] = round(count / seconds)
+                summary[f"{name}_per_second"] = round(count / seconds)
         if as_json:
-            print(json.dumps(told, default=str))
+            print(json.dumps(summary, default=str))
             return
-        parts = [f"{_count_text(value)} {name.replace('_', ' ')}" for name, value in told.items() if name != "job"]
-        say(f"{self._job}: {', '.join(parts)}")
+        parts = [f"{_count_text(value)} {name.replace('_', ' ')}" for name, value in summary.items() if name != "job"]
+        print_status(f"{self._job}: {', '.join(parts)}")
 
 
 def _count_text(value: object) -> str:
     return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
-def follow(query: StreamingQuery) -> list[Any]:
-    """Wait until the stream has ended, and return what Spark tells of its batches. Raises what ended it.
+def print_progress(query: StreamingQuery) -> list[Any]:
+    """Print a line for each batch of a stream until it ends; return Spark's progress reports. Raises its failure.
 
-    Spark keeps the last hundred batches; this looks once a second, so none of a longer stream is missed.
+    Spark keeps the last hundred reports. This polls once a second, so that none is missed.
     """
-    told: dict[int, Any] = {}
+    reports: dict[int, Any] = {}
     ended = False
     while not ended:
-        ended = bool(query.awaitTermination(_POLLED_S))
+        ended = bool(query.awaitTermination(_POLL_INTERVAL_S))
         for progress in query.recentProgress:
-            known = told.get(progress["batchId"])
+            known = reports.get(progress["batchId"])
             if known is not None and known["numInputRows"] >= progress["numInputRows"]:
-                continue  # an idle trigger is told under the number of the batch before it
-            told[progress["batchId"]] = progress
+                continue  # an idle trigger is reported under the number of the batch before it
+            reports[progress["batchId"]] = progress
             if progress["numInputRows"]:
                 rate = progress["processedRowsPerSecond"]
                 name = f"{query.name}, " if query.name else ""
                 records = pluralize(progress["numInputRows"], "record", spec=",")
-                say(f"{name}batch {progress['batchId']}: {records}, {rate:,.0f}/s")
-    return list(told.values())
+                print_status(f"{name}batch {progress['batchId']}: {records}, {rate:,.0f}/s")
+    return list(reports.values())

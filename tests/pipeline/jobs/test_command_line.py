@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from odradek.pipeline.jobs import COMMANDS, TERMINATED, UsageError, run
-from odradek.pipeline.jobs.job_session import cause_of, is_for_users
+from odradek.pipeline.jobs.job_session import cause_of, is_not_from_py4j
 from odradek.pipeline.jobs.partition_columns import partition_columns
 from odradek.pipeline.jobs.results.summary import Summary
 
@@ -25,23 +25,23 @@ def test_every_job_explains_itself_without_spark(command: str, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("export --topic t --output o", "one of the arguments --bootstrap-server --log-dir is required"),
         ("export --log-dir d --bootstrap-server b --topic t --output o", "not allowed with"),
-        ("export --log-dir d --topic t --output o --format delta", "--format delta goes with --bootstrap-server"),
-        ("export --log-dir d --topic t --output o --partition-by hour", "--partition-by hour: it is topic, date or"),
+        ("export --log-dir d --topic t --output o --format delta", "--format delta requires --bootstrap-server"),
+        ("export --log-dir d --topic t --output o --partition-by hour", "--partition-by hour: use topic, date or"),
         ("restore --log-dir d --topic t --output o --as-of noon", "'noon' is not a time"),
         ("replay --input i --bootstrap-server b --topic t --rate 0", "0 is not above 0"),
-        ("stats --bootstrap-server b", "--bootstrap-server wants --topic"),
+        ("stats --bootstrap-server b", "--bootstrap-server requires --topic"),
         ("run bus --output o", "invalid choice: 'bus'"),
     ],
 )
-def test_a_command_line_that_cannot_be_is_refused(line: str, told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_line_that_cannot_be_is_refused(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         run(line.split())
     assert end.value.code == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_directory_that_is_none_is_told_before_spark_starts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,7 +67,7 @@ def test_columns_to_partition_by() -> None:
     assert partition_columns("none") == {}
     assert partition_columns("value.zone, value.car.kind") == {"zone": "$.zone", "car_kind": "$.car.kind"}
     for wrong in ("value.", "zone", "value.offset", "value.date", "value.a,value.a", "value.a-b"):
-        with pytest.raises(UsageError, match=r"it is topic, date or value\.FIELD"):
+        with pytest.raises(UsageError, match=r"use topic, date or value\.FIELD"):
             partition_columns(wrong)
 
 
@@ -84,8 +84,8 @@ def test_the_cause_is_told_and_not_the_traceback() -> None:
 def test_what_py4j_logs_of_a_ctrl_c_is_not_told() -> None:
     java_gateway = pytest.importorskip("py4j.java_gateway")
     of = {"levelno": logging.ERROR, "msg": "while sending command"}
-    assert not is_for_users(logging.makeLogRecord(of | {"module": Path(java_gateway.__file__).stem}))
-    assert is_for_users(logging.makeLogRecord(of | {"module": "partition_reader"}))
+    assert not is_not_from_py4j(logging.makeLogRecord(of | {"module": Path(java_gateway.__file__).stem}))
+    assert is_not_from_py4j(logging.makeLogRecord(of | {"module": "partition_reader"}))
 
 
 _ENDED_TWICE = """
@@ -111,7 +111,7 @@ def test_a_second_sigterm_does_not_cut_the_end_short() -> None:
 
 
 def test_a_summary_has_counts_and_rates(capsys: pytest.CaptureFixture[str]) -> None:
-    Summary("export").tell({"records": 1200, "bytes": 9, "files": 2}, as_json=False)
+    Summary("export").print({"records": 1200, "bytes": 9, "files": 2}, as_json=False)
     told = capsys.readouterr().err
     assert told.startswith("export: 1,200 records, 9 bytes, 2 files, 0.0")
     assert "records per second" in told

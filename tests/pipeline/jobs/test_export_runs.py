@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.export import _claim
-from odradek.pipeline.jobs.export_runs import _finish_last, _Run
+from odradek.pipeline.jobs.export import claim_directory
+from odradek.pipeline.jobs.export_runs import ExportRun, move_committed
 from odradek.pipeline.jobs.results.filesystem import FileSystem
 
 pytestmark = pytest.mark.spark
@@ -21,22 +21,22 @@ LAST = ("t", 0)
 
 def test_runs_follow_each_other(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path))
-    first = _Run(files, {LAST: 3}, {LAST: 10})
+    first = ExportRun(files, {LAST: 3}, {LAST: 10})
     assert (first.starts, first.ends, first.has_records) == ({LAST: 3}, {LAST: 10}, True)
     first.commit()
-    assert not _Run(files, {LAST: 3}, {LAST: 10}).has_records
-    second = _Run(files, {LAST: 5, ("t", 1): 0}, {LAST: 12, ("t", 1): 4})
+    assert not ExportRun(files, {LAST: 3}, {LAST: 10}).has_records
+    second = ExportRun(files, {LAST: 5, ("t", 1): 0}, {LAST: 12, ("t", 1): 4})
     assert (second.starts, second.ends) == ({LAST: 10, ("t", 1): 0}, {LAST: 12, ("t", 1): 4})
     second.commit()
-    assert _Run(files, {LAST: 20}, {LAST: 25}).starts == {LAST: 20}  # retention was faster than the export
+    assert ExportRun(files, {LAST: 20}, {LAST: 25}).starts == {LAST: 20}  # retention was faster than the export
 
 
 def test_a_run_that_was_cut_off_before_its_commit_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path))
-    cut_off = _Run(files, {LAST: 0}, {LAST: 10})
+    cut_off = ExportRun(files, {LAST: 0}, {LAST: 10})
     _write(tmp_path / cut_off.staging, {"date=1/a.parquet": "half"})
-    _finish_last(files)
-    again = _Run(files, {LAST: 0}, {LAST: 99})
+    move_committed(files)
+    again = ExportRun(files, {LAST: 0}, {LAST: 99})
     assert (again.starts, again.ends, again.staging) == ({LAST: 0}, {LAST: 10}, cut_off.staging)
     assert not (tmp_path / again.staging).exists()
     assert not (tmp_path / "date=1").exists()
@@ -44,13 +44,13 @@ def test_a_run_that_was_cut_off_before_its_commit_is_done_again(spark: SparkSess
 
 def test_a_run_that_was_cut_off_behind_its_commit_is_finished(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path))
-    cut_off = _Run(files, {LAST: 0}, {LAST: 10})
+    cut_off = ExportRun(files, {LAST: 0}, {LAST: 10})
     _write(tmp_path / cut_off.staging, {"date=1/a.parquet": "a", "date=1/b c.parquet": "b", "_SUCCESS": ""})
     cut_off.commit()
     (tmp_path / "date=1").mkdir()
     (tmp_path / cut_off.staging / "date=1/a.parquet").rename(tmp_path / "date=1/a.parquet")
     for _ in range(2):
-        _finish_last(FileSystem(spark, str(tmp_path)))
+        move_committed(FileSystem(spark, str(tmp_path)))
     assert {path.name: path.read_text() for path in (tmp_path / "date=1").glob("*.parquet")} == {
         "a.parquet": "a",
         "b c.parquet": "b",
@@ -60,23 +60,23 @@ def test_a_run_that_was_cut_off_behind_its_commit_is_finished(spark: SparkSessio
 
 def test_a_directory_of_other_settings_or_of_something_else_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path / "out"))
-    _claim(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
-    _claim(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
+    claim_directory(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
+    claim_directory(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
     _write(tmp_path / "out", {"_checkpoint/offsets/0": "1"})
-    with pytest.raises(JobError, match="other settings: partition_by was date, now topic; --overwrite begins anew"):
-        _claim(files, {"topic": "t", "partition_by": "topic"}, overwrite=False)
+    with pytest.raises(JobError, match="other settings: partition_by was date, now topic; --overwrite replaces it"):
+        claim_directory(files, {"topic": "t", "partition_by": "topic"}, overwrite=False)
     _write(tmp_path / "foreign", {"precious": "data"})
-    with pytest.raises(JobError, match="exists and is no export"):
-        _claim(FileSystem(spark, str(tmp_path / "foreign")), {}, overwrite=False)
+    with pytest.raises(JobError, match="exists and is not an export"):
+        claim_directory(FileSystem(spark, str(tmp_path / "foreign")), {}, overwrite=False)
 
 
 def test_a_run_that_failed_before_its_first_record_leaves_the_settings_open(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     files = FileSystem(spark, str(tmp_path / "out"))
-    _claim(files, {"topic": "wrong"}, overwrite=False)
+    claim_directory(files, {"topic": "wrong"}, overwrite=False)
     _write(tmp_path / "out", {"_checkpoint/metadata": "the id of a stream"})
-    _claim(files, {"topic": "right"}, overwrite=False)
+    claim_directory(files, {"topic": "right"}, overwrite=False)
     assert json.loads(files.read("_checkpoint/export.json")) == {"topic": "right"}
     assert not files.exists("_checkpoint/metadata")
 

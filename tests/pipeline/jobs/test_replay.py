@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.parquet_records import stored_records
-from odradek.pipeline.jobs.replay import held_back, in_order, with_due_times
+from odradek.pipeline.jobs.replay import delay_until_due, in_order, with_due_times
 from tests.pipeline.frames import frame, record
 
 
@@ -24,7 +24,7 @@ def batch(due: list[float]) -> pa.RecordBatch:
 
 
 def test_records_are_held_back_and_none_is_lost() -> None:
-    through = list(held_back(iter([batch([0.0, 0.0, 0.12, 0.12, 0.24]), batch([0.0])])))
+    through = list(delay_until_due(iter([batch([0.0, 0.0, 0.12, 0.12, 0.24]), batch([0.0])])))
     assert [each.to_pydict()["value"] for each in through] == [[0, 1], [2, 3], [4], [0]]
     assert all(each.schema.names == ["value"] for each in through)
 
@@ -38,7 +38,7 @@ def test_the_time_is_counted_from_the_first_record(monkeypatch: pytest.MonkeyPat
         now[0] += 60  # Spark takes a minute to sort what there is
         yield batch([0.0, 1.0, 2.0])
 
-    assert [(each.num_rows, now[0]) for each in held_back(batches())] == [(1, 160), (1, 161), (1, 162)]
+    assert [(each.num_rows, now[0]) for each in delay_until_due(batches())] == [(1, 160), (1, 161), (1, 162)]
 
 
 @pytest.mark.spark

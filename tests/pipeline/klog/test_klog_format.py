@@ -113,7 +113,7 @@ def test_columns_can_be_chosen_by_schema(spark: SparkSession) -> None:
     found = spark.read.format("klog").schema("value binary, offset bigint").option("subscribe", "codec-lz4")
     assert found.load(str(GOLDEN)).columns == ["value", "offset"]
     assert found.load(str(GOLDEN)).count() == 200
-    with pytest.raises(Exception, match="column offset is bigint, not string"):
+    with pytest.raises(Exception, match="column offset must be bigint, not string"):
         spark.read.format("klog").schema("offset string").load(str(GOLDEN)).count()
 
 

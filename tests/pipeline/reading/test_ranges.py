@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.client.record import TopicPartition
-from odradek.pipeline.reading.ranges import OffsetRange, cut, share
+from odradek.pipeline.reading.ranges import OffsetRange, divide, limited_ends
 
 A, B, C = (TopicPartition("t", index) for index in range(3))
 
@@ -17,8 +17,10 @@ some = st.none() | st.integers(1, 30)
 
 
 @given(ranges, some, some)
-def test_the_parts_are_the_whole(whole: list[OffsetRange], min_partitions: int | None, max_records: int | None) -> None:
-    parts = cut(whole, min_partitions, max_records)
+def test_the_parts_cover_the_ranges(
+    whole: list[OffsetRange], min_partitions: int | None, max_records: int | None
+) -> None:
+    parts = divide(whole, min_partitions, max_records)
     assert all(part.size > 0 for part in parts)
     assert max_records is None or all(part.size <= max_records for part in parts)
     for one in whole:
@@ -27,22 +29,22 @@ def test_the_parts_are_the_whole(whole: list[OffsetRange], min_partitions: int |
         assert covered == list(range(one.start, one.end))
 
 
-def test_a_task_reads_a_partition() -> None:
+def test_by_default_a_task_reads_a_partition() -> None:
     whole = [OffsetRange(A, 0, 10), OffsetRange(B, 5, 5), OffsetRange(C, 0, 1000)]
-    assert cut(whole, None, None) == [whole[0], whole[2]]
+    assert divide(whole, None, None) == [whole[0], whole[2]]
 
 
-def test_long_ranges_are_cut_into_more_parts_than_short_ones() -> None:
-    parts = cut([OffsetRange(A, 0, 10), OffsetRange(B, 0, 300), OffsetRange(C, 0, 690)], 10, None)
+def test_longer_ranges_are_divided_into_more_parts() -> None:
+    parts = divide([OffsetRange(A, 0, 10), OffsetRange(B, 0, 300), OffsetRange(C, 0, 690)], 10, None)
     assert [sum(part.partition == partition for part in parts) for partition in (A, B, C)] == [1, 3, 6]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 100)), min_size=1, max_size=5), st.integers(1, 200))
-def test_shares_get_on_wherever_something_is_left(pairs: list[tuple[int, int]], limit: int) -> None:
+def test_limited_ends_advance_every_partition_with_a_backlog(pairs: list[tuple[int, int]], limit: int) -> None:
     partitions = [TopicPartition("t", index) for index in range(len(pairs))]
     starts = {partition: start for partition, (start, _) in zip(partitions, pairs, strict=True)}
     ends = {partition: start + size for partition, (start, size) in zip(partitions, pairs, strict=True)}
-    limited = share(starts, ends, limit)
+    limited = limited_ends(starts, ends, limit)
     for partition in partitions:
         assert starts[partition] <= limited[partition] <= ends[partition]
         assert limited[partition] > starts[partition] or starts[partition] == ends[partition]

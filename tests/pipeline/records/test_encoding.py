@@ -100,7 +100,7 @@ def test_a_batch_is_halved(codec: Codec) -> None:
 
 
 def test_no_records_are_no_batch() -> None:
-    with pytest.raises(LocalProtocolError, match="no records"):
+    with pytest.raises(LocalProtocolError, match="at least one record"):
         encode_batch(None, pa.array([], pa.binary()), timestamp=NOW)
 
 

@@ -31,7 +31,7 @@ def test_partitions_are_those_of_the_client(keys: list[bytes], count: int) -> No
 
 
 def test_records_without_a_key_stay_together_for_a_batch() -> None:
-    sticky = StickyPartitions(3, share=100)
+    sticky = StickyPartitions(3, batch_bytes=100)
     sizes = np.full(30, 20, dtype=np.int64)
     chosen = [*sticky.choose(sizes[:7]), *sticky.choose(sizes[7:])]
     runs = [chosen[at : at + 5] for at in range(0, 30, 5)]

@@ -39,7 +39,7 @@ def test_columns_that_can_be_written(schema: StructType) -> None:
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        (columns(key=BINARY), "there is no column value"),
+        (columns(key=BINARY), "the column `value` is missing"),
         (columns(value=LONG), "column value must be binary or string, not bigint"),
         (columns(value=BINARY, key=INT), "column key must be binary or string, not int"),
         (columns(value=BINARY, partition=LONG), "column partition must be int, not bigint"),
@@ -53,7 +53,7 @@ def test_columns_that_cannot_be_written_are_named(schema: StructType, message: s
 
 def test_a_topic_is_needed_as_an_option_or_a_column() -> None:
     check_columns(columns(topic=TEXT, value=BINARY), write_options(BROKER))
-    with pytest.raises(ValueError, match="nothing says which topic"):
+    with pytest.raises(ValueError, match="no topic to write to"):
         check_columns(VALUE, write_options(BROKER))
 
 
