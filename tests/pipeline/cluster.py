@@ -1,11 +1,11 @@
 """Jobs and a stream on a Spark standalone master with two workers on loopback: `make pipeline-cluster`.
 
-Every job here starts a driver and two executors, a minute and more in all on two processors, so the suite goes without.
+Every job here starts a driver and two executors, more than a minute in all on two processors, so `make test` omits it.
 
 ```
-master ◄── worker, worker          each a process, one core, ended by its pid
+master ◄── worker, worker          each is a process with one core, ended by its pid
    ▲
-   ├── python -m pipeline JOB … --master spark://…                     the job sends its packages itself
+   ├── python -m pipeline JOB … --master spark://…                     the job sends its packages
    ├── spark-submit --py-files odradek.zip pipeline/__main__.py JOB …  the packaged project
    └── a streaming query, whose executors and driver are killed (`kill_streams`)
 ```
@@ -61,7 +61,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
 
 @pytest.fixture
 def run_job(cluster: SparkCluster) -> Callable[..., object]:
-    """Run a job on the cluster by `python -m pipeline`, and return the object that it prints."""
+    """Run a job on the cluster with `python -m pipeline`; return the JSON object that it prints."""
 
     def run(*job: str) -> object:
         return json.loads(output([sys.executable, "-m", "odradek.pipeline", *job, "--master", cluster.master]))
@@ -71,7 +71,7 @@ def run_job(cluster: SparkCluster) -> Callable[..., object]:
 
 @pytest.fixture
 def submit(cluster: SparkCluster, tmp_path: Path) -> Callable[..., str]:
-    """Run a program by spark-submit with the packaged project, and return what it prints."""
+    """Run a program with spark-submit and the packaged project; return its output."""
     archive = tmp_path / "odradek.zip"
     output([sys.executable, "-m", "odradek.pipeline", "package", str(archive)])
 
@@ -82,7 +82,7 @@ def submit(cluster: SparkCluster, tmp_path: Path) -> Callable[..., str]:
 
 
 @pytest.mark.parametrize("kind", ["odradek"])
-def test_jobs_find_the_same_however_they_are_sent(
+def test_jobs_find_the_same_in_either_way_of_submission(
     spark: SparkSession,
     bootstrap: str,
     servers: Callable[[str], Server],
@@ -95,11 +95,11 @@ def test_jobs_find_the_same_however_they_are_sent(
     asyncio.run(produce(bootstrap, topic))
     job = ROOT / "pipeline" / "__main__.py"
     export = ["export", "--bootstrap-server", bootstrap, "--topic", topic, "--output", str(tmp_path / "out"), "--json"]
-    told = object_in(submit(job, *export))
-    assert told["records"] == COUNT
+    summary = object_in(submit(job, *export))
+    assert summary["records"] == COUNT
     replay = ["replay", "--input", str(tmp_path / "out"), "--bootstrap-server", bootstrap, "--topic", again, "--json"]
-    told = run_job(*replay, "--keep-partitions")
-    assert told["records"] == COUNT
+    summary = run_job(*replay, "--keep-partitions")
+    assert summary["records"] == COUNT
     first, second = (
         table(spark, "broker", bootstrap, subscribe=name).select("key", "value", "partition", "offset")
         for name in (topic, again)
@@ -121,7 +121,7 @@ def test_workers_import_the_project_from_the_archive(submit: Callable[..., str],
     assert all("odradek.zip" in place for place in places), places
 
 
-def test_a_stream_loses_executors_and_its_driver_and_no_record(
+def test_a_stream_whose_processes_are_killed_loses_no_record(
     spark: SparkSession, cluster: SparkCluster, tmp_path: Path
 ) -> None:
     directory = tmp_path / "query"
@@ -138,7 +138,7 @@ async def produce(bootstrap: str, topic: str) -> None:
 
 
 def output(command: list[str]) -> str:
-    """What a command printed; `verify` may end with 1. What it says on the way goes to our standard error."""
+    """Return the standard output of a command, which may exit with 1 (`verify`); standard error is inherited."""
     finished = subprocess.run(
         command, env=environment(), cwd=ROOT, stdout=subprocess.PIPE, timeout=300, text=True, check=False
     )
@@ -147,6 +147,6 @@ def output(command: list[str]) -> str:
 
 
 def object_in(printed: str) -> dict[str, object]:
-    """The JSON object of a job under spark-submit, which mixes standard error into the output."""
+    """Return the JSON object in the output of a job under spark-submit, which mixes in standard error."""
     found: dict[str, object] = json.JSONDecoder().raw_decode(printed[printed.index("{") :])[0]
     return found

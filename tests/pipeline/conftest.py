@@ -1,6 +1,6 @@
-"""One Spark session for all tests of the pipeline, with Spark's own connector beside ours, and servers of both kinds.
+"""One Spark session for all tests of the pipeline, with Spark's own connector and ours, and servers of both kinds.
 
-A session takes ten seconds to start, and its first jobs as long again: tests share it, and tell their topics apart.
+A session takes ten seconds to start, and its first jobs as long again. Tests share it and use different topics.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session of two threads that knows `format("broker")`, `format("klog")` and `format("kafka")`."""
+    """A local session of two threads with `format("broker")`, `format("klog")` and `format("kafka")`."""
     from odradek.pipeline.spark.spark_session import RequirementMissingError, session
 
     work = tmp_path_factory.mktemp("spark")
     config = {
         "spark.sql.shuffle.partitions": "2",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": FOR_SECONDS,  # with the second compiler it took twice the processor time
+        "spark.driver.extraJavaOptions": FOR_SECONDS,  # the second compiler doubles the processor time
         "spark.local.dir": str(work),
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -48,7 +48,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Server]]:
-    """The server of a kind, started when first asked for."""
+    """A function that returns the server of a kind, and starts it at the first call."""
     started: dict[str, Server] = {}
 
     def of_kind(kind: str) -> Server:
@@ -64,7 +64,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
 
 @pytest.fixture(params=["odradek", "apache"])
 def kind(request: pytest.FixtureRequest) -> str:
-    """Each kind of server in turn; a test that wants one alone parametrizes `kind`."""
+    """Each kind of server in turn; a test that needs only one parametrizes `kind`."""
     named: str = request.param
     return named
 

@@ -1,4 +1,4 @@
-"""Records as the sources give them, written by hand."""
+"""Literal records with the schema of the sources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record(
     partition: int = 0,
     seconds: float = 0,
 ) -> tuple[object, ...]:
-    """One row; its time is `seconds` behind `START`."""
+    """Return one row; its timestamp is `seconds` after `START`."""
     time = START + timedelta(seconds=seconds)
     return (key, value, topic, partition, offset, time, 0, None)
 

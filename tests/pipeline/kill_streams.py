@@ -1,19 +1,18 @@
-"""Kill a streaming query again and again, and look whether its Parquet files hold every record once.
+"""Kill a streaming query repeatedly, and check that its Parquet files contain every record once.
 
 ```sh
 python -m tests.pipeline.kill_streams --kills 10 --seed 1     # or: make crash-streams
 ```
-While records are sent to a topic, a query in a process of its own copies it into files (`streaming_job`), its tasks
-running in the executors of a standalone cluster. At random moments, at least a batch after the last, something is
-killed with SIGKILL:
+While records are sent to a topic, a query in a separate process copies it into files (`streaming_job`). Its tasks run
+in the executors of a standalone cluster. At random times, at least a batch apart, one process is killed with SIGKILL:
 
-| victim | then |
+| victim | consequence |
 |---|---|
-| the driver, Java and all | it is started again on the same checkpoint; its executors may still be writing |
-| an executor, Java and its Python workers | the master starts another, and its tasks are tried again |
-| a Python worker | its task is tried again |
+| the driver and its Java | it is restarted with the same checkpoint; its executors may still be writing |
+| an executor, with its Python workers | the master starts another, and its tasks are retried |
+| a Python worker | its task is retried |
 
-In the end the files must hold what was sent: nothing lost, nothing twice.
+In the end the files must contain every record once.
 """
 
 from __future__ import annotations
@@ -40,13 +39,13 @@ from tests.pipeline.spark_cluster import SparkCluster, environment, spark_cluste
 TOPIC = "numbers"
 PARTITIONS = 3
 A_ROUND = 3000
-"""Records that are sent at once: six batches."""
+"""Records that are sent together: six batches."""
 VICTIMS = ("a driver", "an executor", "a Python worker")
-_PATIENCE = 300  # seconds that a batch may take, with the start of Java before it
+_PATIENCE = 300  # seconds for a batch, including the start of Java
 
 
 class Query:
-    """The process under test, and what it runs in the cluster."""
+    """The process under test, and its processes in the cluster."""
 
     def __init__(self, bootstrap: str, directory: Path, cluster: SparkCluster) -> None:
         self._cluster = cluster
@@ -69,7 +68,7 @@ class Query:
         assert self.process.wait(_PATIENCE) == 0, self._output.read_text(errors="replace")[-4000:]
 
     def batches(self) -> int:
-        """How many batches are done for good."""
+        """Return the number of committed batches."""
         names = [path.name for path in self._commits.glob("*")] if self._commits.exists() else []
         return max((int(name) + 1 for name in names if name.isdecimal()), default=0)
 
@@ -88,7 +87,7 @@ class Query:
         raise AssertionError(f"the query ended with {status}\n{self._output.read_text(errors='replace')[-4000:]}")
 
     def kill(self, victim: str) -> None:
-        """Kill a driver and start the next; or, as soon as there is one, an executor or a Python worker."""
+        """Kill and restart the driver; or kill an executor or a Python worker as soon as one exists."""
         if victim == "a driver":
             self.kill_driver()
             self.start()
@@ -99,13 +98,13 @@ class Query:
         os.kill(found[-1], signal.SIGKILL)
 
     def kill_driver(self) -> None:
-        """Python and Java: all of the session that `start` has begun."""
+        """Kill all processes of the session that `start` created."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
 def run(bootstrap: str, directory: Path, victims: Sequence[str], chance: Random, cluster: SparkCluster) -> int:
-    """Send, kill each of `victims` in turn, then the driver, and read the rest; returns how many records were sent."""
+    """Send records, kill each of `victims` in turn, then the driver; read the rest; return the number sent."""
     query = Query(bootstrap, directory, cluster)
     query.start()
     try:
@@ -151,7 +150,7 @@ def broker(directory: Path) -> Iterator[str]:
 
 
 def numbers(spark: SparkSession, directory: Path) -> list[int]:
-    """What the files hold, as the sink's own log of its batches names them; in order."""
+    """Return the values in the files that the sink's log of batches names, in order."""
     frame = spark.read.parquet(str(directory / "out"))
     rows = frame.selectExpr("cast(cast(value as string) as int) as number").collect()
     return sorted(row.number for row in rows)

@@ -1,11 +1,11 @@
-"""A Spark standalone cluster on loopback: a master and two workers, each a process of its own, ended by its pid.
+"""A Spark standalone cluster on loopback: a master and two workers as processes, ended by their pids.
 
 ```
 test ── master
      ├─ worker ── executor of an application ── daemon of Python workers ── Python worker
      └─ worker ── executor …
 ```
-What an application runs in the cluster are descendants of the workers, so they can be told from its driver, and killed.
+The processes of an application in the cluster are descendants of the workers, so they can be found and killed.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ _REGISTERED_WITHIN_S = 120
 
 
 class SparkCluster:
-    """`master`: the URL that a session or spark-submit is given; `workers`: pids of what starts executors."""
+    """`master`: the URL for a session or spark-submit; `workers`: the pids of Spark's workers."""
 
     def __init__(self, master: str, workers: list[int]) -> None:
         self.master = master
         self._workers = workers
 
     def executors(self) -> list[int]:
-        """The pids of the executors' JVMs, the youngest last."""
+        """The pids of the executors' JVMs, the newest last."""
         return [pid for pid, command in self._descendants() if _EXECUTOR in command]
 
     def python_workers(self) -> list[int]:
-        """The pids of the Python processes that run tasks, and of the daemons that fork them; the youngest last."""
+        """The pids of the Python processes that run tasks, and of the daemons that fork them; the newest last."""
         return [pid for pid, command in self._descendants() if _PYTHON in command]
 
     def _descendants(self) -> list[tuple[int, bytes]]:
-        """The pids and command lines of all that the workers have started."""
+        """Return the pids and command lines of all descendants of the workers."""
         parents, commands = {}, {}
         for path in Path("/proc").glob("[0-9]*"):
             try:
                 commands[int(path.name)] = (path / "cmdline").read_bytes()
                 parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
-                continue  # it has ended meanwhile
+                continue  # the process ended meanwhile
         found = set(self._workers)
         while grown := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
             found |= grown
@@ -64,7 +64,7 @@ class SparkCluster:
 
 @contextmanager
 def spark_cluster(scratch: Path) -> Iterator[SparkCluster]:
-    """A cluster to which both workers belong; its processes are gone when the `with` ends."""
+    """Run a cluster with both workers registered; end its processes when the `with` ends."""
     port = free_port()
     master = f"spark://127.0.0.1:{port}"
     with ExitStack() as processes:
@@ -85,18 +85,18 @@ def spark_cluster(scratch: Path) -> Iterator[SparkCluster]:
 
 
 def _spark_class(log: Path, *arguments: str) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    """A JVM of Spark's."""
+    """Run a class of Spark in a JVM."""
     return running([str(_SPARK / "bin" / "spark-class"), *arguments], log, environment())
 
 
 def spark_submit(master: str, *arguments: str) -> list[str]:
-    """The command line of spark-submit, whose driver is on loopback."""
+    """Return the command line of spark-submit with a driver on loopback."""
     bound = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
     return [str(_SPARK / "bin" / "spark-submit"), "--master", master, *bound, *arguments]
 
 
 def environment() -> dict[str, str]:
-    """That of the cluster, and of drivers: on loopback, and without an import path of this process's."""
+    """Return the environment of the cluster and of drivers: loopback, without this process's import path."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return kept | {
         "SPARK_LOCAL_IP": "127.0.0.1",

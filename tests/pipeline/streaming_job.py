@@ -1,10 +1,10 @@
-"""A streaming query as a process of its own, to be killed.
+"""A streaming query as a separate process, which tests kill.
 
 ```sh
 python -m tests.pipeline.streaming_job BROKER TOPIC DIR --master URL
 ```
 It copies a topic into Parquet files under DIR, in small batches, until it is killed; with `--drain`, until it has read
-what is there. A task that fails is tried again three times, for its worker may be what is killed.
+all existing records. A task that fails is retried three times, because tests also kill workers.
 """
 
 from __future__ import annotations

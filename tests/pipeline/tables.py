@@ -1,4 +1,4 @@
-"""What the tests of the formats share: reading a topic as a table, and comparing two tables row by row."""
+"""Helpers for tests of the formats: read a topic as a table, and compare two tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Sent = tuple[int, int, bytes | None, bytes | None, list[tuple[str, bytes | None]
 
 
 def table(spark: SparkSession, kind: str, bootstrap: str, **options: Any) -> DataFrame:
-    """A topic as the format of this kind reads it; of `options`, dots are underscores."""
+    """Read a topic with a format; two underscores in names of `options` stand for a dot."""
     reader = spark.read.format(kind).option("kafka.bootstrap.servers", bootstrap)
     return reader.options(**_named(options)).load()
 
@@ -24,7 +24,7 @@ def stream(spark: SparkSession, kind: str, bootstrap: str, **options: Any) -> Da
 
 
 def assert_same(ours: DataFrame, theirs: DataFrame) -> int:
-    """Both tables have the same columns, and each row as often as the other; returns how many rows they have."""
+    """Assert that both tables have the same columns and rows, with duplicates; return the number of rows."""
     assert ours.schema == theirs.schema
     assert ours.exceptAll(theirs).take(3) == []
     assert theirs.exceptAll(ours).take(3) == []

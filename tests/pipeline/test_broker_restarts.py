@@ -1,4 +1,4 @@
-"""Tasks of `format("broker")` while the broker is killed and comes back: they go on, and nothing is doubled or lost."""
+"""Tasks of `format("broker")` continue when the broker is killed and restarted; nothing is duplicated or lost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def restart(server: Server) -> None:
 
 
 def rows(server: Server, restarts: int) -> Iterator[pa.RecordBatch]:
-    """Numbered values of 1 KiB, a hundred at a time; the broker is killed between some of them."""
+    """Yield numbered values of 1 KiB, a hundred at a time; kill the broker between some of them."""
     for first in range(0, COUNT, 100):
         if first and first % (COUNT // (restarts + 1)) == 0:
             restart(server)
@@ -46,7 +46,7 @@ def rows(server: Server, restarts: int) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"key": [value[:8] for value in values], "value": values})
 
 
-def test_tasks_go_on_after_a_broker_came_back(server: Server) -> None:
+def test_tasks_continue_after_a_broker_restarts(server: Server) -> None:
     options = {"kafka.bootstrap.servers": server.bootstrap, "topic": "t", "kafka.compression.type": "lz4"}
     write_rows(write_options(options), rows(server, restarts=3))
     found = [number for index in range(2) for number in read(server, index)]
@@ -55,10 +55,10 @@ def test_tasks_go_on_after_a_broker_came_back(server: Server) -> None:
 
 
 @pytest.mark.parametrize("is_begun", [False, True])
-def test_a_topic_that_is_deleted_is_lost_at_once(server: Server, is_begun: bool) -> None:
+def test_a_deleted_topic_fails_at_once(server: Server, is_begun: bool) -> None:
     options = {"kafka.bootstrap.servers": server.bootstrap, "topic": "t", "subscribe": "t"}
     options |= {"kafka.max.partition.fetch.bytes": "10000"}
-    options |= {"kafka.request.timeout.ms": "600000"}  # waiting for it would take longer than this test may
+    options |= {"kafka.request.timeout.ms": "600000"}  # longer than the timeout of this test
     write_rows(write_options(options), rows(server, restarts=0))
     wanted = OffsetRange(TopicPartition("t", 0), 0, 5000)
     batches = read_range(batch_read_options(options), ("value",), wanted)
@@ -73,7 +73,7 @@ def test_a_topic_that_is_deleted_is_lost_at_once(server: Server, is_begun: bool)
 
 
 @pytest.mark.parametrize("isolation_level", ["read_uncommitted", "read_committed"])
-def test_a_topic_that_is_made_again_with_fewer_records_is_lost_at_once(server: Server, isolation_level: str) -> None:
+def test_a_topic_recreated_with_fewer_records_fails_at_once(server: Server, isolation_level: str) -> None:
     options = {"kafka.bootstrap.servers": server.bootstrap, "topic": "t", "subscribe": "t"}
     options |= {"kafka.request.timeout.ms": "600000", "isolation.level": isolation_level}
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
@@ -90,19 +90,19 @@ def test_a_topic_that_is_made_again_with_fewer_records_is_lost_at_once(server: S
     assert sum(batch.num_rows for batch in read_range(not_minding, ("value",), wanted)) == 100
 
 
-def test_who_stops_early_leaves_nothing_behind(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_task_that_stops_early_leaves_no_pending_request(server: Server, caplog: pytest.LogCaptureFixture) -> None:
     options = {"kafka.bootstrap.servers": server.bootstrap, "topic": "t", "subscribe": "t"}
     options |= {"kafka.max.partition.fetch.bytes": "10000"}
     write_rows(write_options(options), rows(server, restarts=0))
     batches = read_range(batch_read_options(options), ("value",), OffsetRange(TopicPartition("t", 0), 0, 5000))
     next(batches)
     del batches
-    gc.collect()  # asyncio tells of an error that nobody asked for when it is thrown away
+    gc.collect()  # asyncio logs an exception that was not retrieved when it is collected
     assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 def read(server: Server, index: int) -> Iterator[int]:
-    """The numbers in a partition, in their order, which must be that in which they were written."""
+    """Return the numbers in a partition, in the order of offsets."""
     options = batch_read_options(
         {"kafka.bootstrap.servers": server.bootstrap, "subscribe": "t", "kafka.max.partition.fetch.bytes": "10000"}
     )

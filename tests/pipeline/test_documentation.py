@@ -1,4 +1,4 @@
-"""The examples in the documentation of the pipeline, run as they are written there, but for names of places."""
+"""The examples in the documentation of the pipeline run as written, with other addresses and directories."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def blocks(language: str) -> list[str]:
 
 
 def command_lines() -> list[list[str]]:
-    """The arguments of every `odradek pipeline`, and of spark-submit those that are the job's."""
+    """Return the arguments of every `odradek pipeline`, and the job's arguments of every spark-submit."""
     text = "\n".join(blocks("sh")).replace("\\\n", " ")
     return [
         shlex.split(found[1], comments=True)
@@ -69,12 +69,12 @@ async def fill(bootstrap: str) -> None:
 
 
 @pytest.mark.parametrize("line", command_lines(), ids=" ".join)
-def test_every_command_line_can_be_typed(line: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_line_is_valid(line: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module(f"odradek.pipeline.jobs.{line[0]}"), "run", lambda arguments: 0)
     assert run(line) == 0
 
 
-def test_jobs_do_what_is_documented(
+def test_documented_jobs_succeed(
     spark: SparkSession, server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lines = [line for line in command_lines() if runs_here(line)]
@@ -84,7 +84,7 @@ def test_jobs_do_what_is_documented(
     lines.sort(key=lambda line: "--bootstrap-server" not in line)
     for line in lines:
         if "--bootstrap-server" not in line and server.process.poll() is None:
-            server.stop()  # a log that was closed is read to its end
+            server.stop()  # klog reads a cleanly closed log to its end
         assert run([placed(part, server, tmp_path) for part in line]) == 0, (line, capsys.readouterr().err)
     trips, by_zone = (spark.read.parquet(str(tmp_path / "data" / name)) for name in ("trips", "trips-by-zone"))
     assert trips.count() == by_zone.count() == COUNT
@@ -92,7 +92,7 @@ def test_jobs_do_what_is_documented(
 
 
 @pytest.mark.parametrize("block", blocks("python"))
-def test_python_runs_as_documented(spark: SparkSession, server: Server, tmp_path: Path, block: str) -> None:
+def test_documented_python_runs(spark: SparkSession, server: Server, tmp_path: Path, block: str) -> None:
     if server.process.poll() is not None:
         server.start()
     names: dict[str, object] = {}
@@ -109,7 +109,7 @@ def test_python_runs_as_documented(spark: SparkSession, server: Server, tmp_path
 
 
 def placed(text: str, server: Server, directory: Path) -> str:
-    """The text with the places of this test."""
+    """Replace the documented addresses and directories by those of this test."""
     places = {
         "localhost:9092": server.bootstrap,
         "/var/lib/odradek": str(server.log_dir),

@@ -1,4 +1,4 @@
-"""`python -m pipeline`: what is answered before Spark would start."""
+"""`python -m pipeline`: help, usage errors and messages before Spark starts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odradek.pipeline.jobs.results.summary import Summary
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_job_explains_itself_without_spark(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_job_prints_help_without_spark(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         run([command, "--help"])
     assert end.value.code == 0
@@ -37,32 +37,34 @@ def test_every_job_explains_itself_without_spark(command: str, capsys: pytest.Ca
         ("run bus --output o", "invalid choice: 'bus'"),
     ],
 )
-def test_a_command_line_that_cannot_be_is_refused(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_usage_errors_exit_with_2(line: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         run(line.split())
     assert end.value.code == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_directory_that_is_none_is_told_before_spark_starts(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_directory_is_reported_before_spark_starts(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", "/nowhere/at/all"]) == 1
     assert "/nowhere/at/all" in capsys.readouterr().err
 
 
-def test_stats_do_not_replace_a_report_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stats_replace_a_report_only_with_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "windows.csv").touch()
     assert run(["stats", "--log-dir", "d", "--output", str(tmp_path)]) == 1
     assert "--overwrite replaces it" in capsys.readouterr().err
 
 
-def test_the_example_does_not_replace_a_directory_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_replaces_a_directory_only_with_overwrite(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "precious").touch()
     assert run(["run", "taxi", "--output", str(tmp_path)]) == 1
     assert "--overwrite replaces it" in capsys.readouterr().err
     assert (tmp_path / "precious").exists()
 
 
-def test_columns_to_partition_by() -> None:
+def test_partition_by_is_parsed() -> None:
     assert partition_columns("topic,date") == {"topic": "topic", "date": "date"}
     assert partition_columns("none") == {}
     assert partition_columns("value.zone, value.car.kind") == {"zone": "$.zone", "car_kind": "$.car.kind"}
@@ -71,7 +73,7 @@ def test_columns_to_partition_by() -> None:
             partition_columns(wrong)
 
 
-def test_the_cause_is_told_and_not_the_traceback() -> None:
+def test_the_cause_is_the_line_without_the_traceback() -> None:
     error = RuntimeError(
         "From the worker: Traceback (most recent call last):\n  File x\nValueError: d/t-0/0.log is cut off\n\tat"
     )
@@ -81,14 +83,14 @@ def test_the_cause_is_told_and_not_the_traceback() -> None:
     assert cause_of(RuntimeError()) == "RuntimeError"
 
 
-def test_what_py4j_logs_of_a_ctrl_c_is_not_told() -> None:
+def test_py4j_logs_nothing_after_ctrl_c() -> None:
     java_gateway = pytest.importorskip("py4j.java_gateway")
     of = {"levelno": logging.ERROR, "msg": "while sending command"}
     assert not is_not_from_py4j(logging.makeLogRecord(of | {"module": Path(java_gateway.__file__).stem}))
     assert is_not_from_py4j(logging.makeLogRecord(of | {"module": "partition_reader"}))
 
 
-_ENDED_TWICE = """
+_TERMINATED_TWICE = """
 import signal, sys
 import odradek.pipeline.__main__ as command
 
@@ -105,19 +107,19 @@ sys.exit(command.main([]))
 """
 
 
-def test_a_second_sigterm_does_not_cut_the_end_short() -> None:
-    ended = subprocess.run([sys.executable, "-c", _ENDED_TWICE], capture_output=True, check=False, text=True)
+def test_a_second_sigterm_does_not_interrupt_the_cleanup() -> None:
+    ended = subprocess.run([sys.executable, "-c", _TERMINATED_TWICE], capture_output=True, check=False, text=True)
     assert (ended.returncode, ended.stdout) == (TERMINATED, "cleared up\n"), ended.stderr
 
 
-def test_a_summary_has_counts_and_rates(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_summary_contains_counts_and_rates(capsys: pytest.CaptureFixture[str]) -> None:
     Summary("export").print({"records": 1200, "bytes": 9, "files": 2}, as_json=False)
-    told = capsys.readouterr().err
-    assert told.startswith("export: 1,200 records, 9 bytes, 2 files, 0.0")
-    assert "records per second" in told
+    printed = capsys.readouterr().err
+    assert printed.startswith("export: 1,200 records, 9 bytes, 2 files, 0.0")
+    assert "records per second" in printed
 
 
-def test_the_package_imports_by_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_package_can_be_imported_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = tmp_path / "odradek.zip"
     assert run(["package", str(archive)]) == 0
     assert run(["package", str(archive)]) == 1
@@ -131,7 +133,7 @@ def test_the_package_imports_by_itself(tmp_path: Path, capsys: pytest.CaptureFix
     assert str(archive) in printed.decode()
 
 
-_ANSWERED = """
+_WITHOUT_PYSPARK = """
 import sys
 from odradek.pipeline.jobs import COMMANDS, run
 
@@ -146,8 +148,10 @@ print({"pyspark", "pyarrow", "numpy", "asyncio"} & set(sys.modules))
 """
 
 
-def test_help_and_mistakes_are_answered_without_pyspark() -> None:
-    printed = subprocess.run([sys.executable, "-c", _ANSWERED], capture_output=True, check=True, text=True).stdout
+def test_help_and_usage_errors_do_not_import_pyspark() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_PYSPARK], capture_output=True, check=True, text=True
+    ).stdout
     assert printed.splitlines()[-1] == "set()"
 
 
@@ -163,7 +167,7 @@ def test_help_and_mistakes_are_answered_without_pyspark() -> None:
         "run taxi --output o",
     ],
 )
-def test_a_job_that_cannot_run_says_what_to_install(
+def test_a_missing_requirement_is_reported_with_what_to_install(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -179,7 +183,7 @@ def test_a_job_that_cannot_run_says_what_to_install(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_pictures_want_a_package_before_anything_is_counted(
+def test_a_missing_matplotlib_is_reported_before_the_job_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)

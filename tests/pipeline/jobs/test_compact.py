@@ -1,4 +1,4 @@
-"""`compact` and `restore` on records written by hand; beside our cleaner: test_compact_equality."""
+"""`compact` and `restore` on literal records; `test_compact_equality` compares them with the cleaner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORDS = [
 ]
 
 
-def test_the_latest_record_of_each_key_of_each_partition_stays(spark: SparkSession) -> None:
+def test_the_latest_record_of_each_key_of_each_partition_is_kept(spark: SparkSession) -> None:
     records = frame(spark, RECORDS)
     left = compacted(records)
     assert left.schema == records.schema
@@ -31,7 +31,7 @@ def test_the_latest_record_of_each_key_of_each_partition_stays(spark: SparkSessi
     assert found == {("t", 0, 3, b"a"), ("t", 0, 4, b"b"), ("t", 0, 5, b"c"), ("t", 1, 0, b"a"), ("u", 0, 7, b"a")}
 
 
-def test_the_state_has_no_tombstones_and_the_past_does_not_know_the_future(spark: SparkSession) -> None:
+def test_a_state_excludes_tombstones_and_later_records(spark: SparkSession) -> None:
     records = frame(spark, [each for each in RECORDS if each[2:4] == ("t", 0)])
     at = round(START.timestamp() * 1000)
 

@@ -1,4 +1,4 @@
-"""`compact` leaves what our cleaner leaves, record for record, of twin logs of which one was cleaned."""
+"""`compact` keeps the same records as the broker's cleaner, compared on two equal logs of which one is cleaned."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.storage.logs import NOW, append, marker, read_all
 pytestmark = pytest.mark.spark
 
 
-def test_it_leaves_what_the_cleaner_leaves(spark: SparkSession, tmp_path: Path) -> None:
+def test_compact_keeps_what_the_cleaner_keeps(spark: SparkSession, tmp_path: Path) -> None:
     cleaned, kept = Compacted(tmp_path / "cleaned"), Compacted(tmp_path / "kept")
     random = Random(1)
     for _ in range(2):
@@ -46,7 +46,7 @@ def test_it_leaves_what_the_cleaner_leaves(spark: SparkSession, tmp_path: Path) 
     rows = spark.read.parquet(output).orderBy("offset").collect()
     found = [(r.offset, bytes(r.key), r.value and bytes(r.value), round(r.timestamp.timestamp() * 1000)) for r in rows]
     assert found == expected
-    assert run(line) == 1  # it is there
+    assert run(line) == 1  # the output exists
     assert run([*line, "--overwrite", "--whole-log", "--drop-tombstones"]) == 0
     held = {bytes(row.key): bytes(row.value) for row in spark.read.parquet(output).collect()}
     assert held[b"k1"] == b"in the active segment"

@@ -1,4 +1,4 @@
-"""An export whose process is killed with -9 in the middle, and run again: each record is in the files once.
+"""An export that is killed with SIGKILL and run again: each record is in the files once.
 
 Of a topic it runs in an executor of its own, a Java machine beside the driver's, which is killed first.
 """
@@ -44,7 +44,7 @@ def log_dir(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def test_an_export_of_a_log_directory(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
+def test_a_killed_export_of_a_log_directory(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     export = ["export", "--log-dir", str(log_dir), "--topic", "t", "--output", str(output)]
     with started([*export, "--master", "local[2]"]) as driver:
@@ -53,7 +53,7 @@ def test_an_export_of_a_log_directory(spark: SparkSession, log_dir: Path, tmp_pa
     assert_whole(spark, export, output)
 
 
-def test_an_export_of_a_topic(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
+def test_a_killed_export_of_a_topic(spark: SparkSession, log_dir: Path, tmp_path: Path) -> None:
     server = odradek.prepare(tmp_path).start()
     output = tmp_path / "out"
     export = ["export", "--bootstrap-server", server.bootstrap, "--topic", "t", "--output", str(output)]
@@ -75,7 +75,7 @@ def test_an_export_of_a_topic(spark: SparkSession, log_dir: Path, tmp_path: Path
 
 @contextmanager
 def started(job: list[str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A job in a process of its own, killed with all that it has started when the `with` ends."""
+    """Run a job as a process; kill it and its child processes when the `with` ends."""
     settings = ["--conf", f"spark.driver.extraJavaOptions={FOR_SECONDS}", "--conf", "spark.ui.enabled=false"]
     command = [sys.executable, "-m", "odradek.pipeline", *job, *settings]
     process = subprocess.Popen(command, env=environment(), start_new_session=True)
@@ -87,7 +87,7 @@ def started(job: list[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def wait_for(sign: Path, process: subprocess.Popen[bytes]) -> None:
-    """Until there is such a file."""
+    """Wait until such a file exists."""
     while not sign.exists():
         try:
             raise AssertionError(f"it ended with {process.wait(_LOOKED_EVERY_S)}")
@@ -96,7 +96,7 @@ def wait_for(sign: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def assert_whole(spark: SparkSession, export: list[str], output: Path) -> None:
-    """Running it again, and once more, leaves every record in the files once."""
+    """Run the export twice more, and check that the files contain every record once."""
     for _ in range(2):
         assert run(export) == 0
         values = spark.read.parquet(str(output)).selectExpr("cast(cast(value as string) as int) as number").collect()

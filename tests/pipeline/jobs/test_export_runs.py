@@ -1,4 +1,4 @@
-"""The parts of an export of a log directory: wherever one is cut off, each record is there once in the end."""
+"""Runs of an export of a log directory: each record is exported once, wherever a run is interrupted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from odradek.client.record import TopicPartition
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.export import claim_directory
 from odradek.pipeline.jobs.export_runs import ExportRun, move_committed
@@ -16,49 +17,51 @@ from odradek.pipeline.jobs.results.filesystem import FileSystem
 
 pytestmark = pytest.mark.spark
 
-LAST = ("t", 0)
+PARTITION = TopicPartition("t", 0)
+NEW_PARTITION = TopicPartition("t", 1)
 
 
-def test_runs_follow_each_other(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_starts_where_the_last_one_ended(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path))
-    first = ExportRun(files, {LAST: 3}, {LAST: 10})
-    assert (first.starts, first.ends, first.has_records) == ({LAST: 3}, {LAST: 10}, True)
+    first = ExportRun(files, {PARTITION: 3}, {PARTITION: 10})
+    assert (first.starts, first.ends, first.has_records) == ({PARTITION: 3}, {PARTITION: 10}, True)
     first.commit()
-    assert not ExportRun(files, {LAST: 3}, {LAST: 10}).has_records
-    second = ExportRun(files, {LAST: 5, ("t", 1): 0}, {LAST: 12, ("t", 1): 4})
-    assert (second.starts, second.ends) == ({LAST: 10, ("t", 1): 0}, {LAST: 12, ("t", 1): 4})
+    assert not ExportRun(files, {PARTITION: 3}, {PARTITION: 10}).has_records
+    second = ExportRun(files, {PARTITION: 5, NEW_PARTITION: 0}, {PARTITION: 12, NEW_PARTITION: 4})
+    assert (second.starts, second.ends) == ({PARTITION: 10, NEW_PARTITION: 0}, {PARTITION: 12, NEW_PARTITION: 4})
     second.commit()
-    assert ExportRun(files, {LAST: 20}, {LAST: 25}).starts == {LAST: 20}  # retention was faster than the export
+    # Retention deleted records before their export.
+    assert ExportRun(files, {PARTITION: 20}, {PARTITION: 25}).starts == {PARTITION: 20}
 
 
-def test_a_run_that_was_cut_off_before_its_commit_is_done_again(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_run_interrupted_before_its_commit_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path))
-    cut_off = ExportRun(files, {LAST: 0}, {LAST: 10})
-    _write(tmp_path / cut_off.staging, {"date=1/a.parquet": "half"})
+    interrupted = ExportRun(files, {PARTITION: 0}, {PARTITION: 10})
+    _write(tmp_path / interrupted.staging, {"date=1/a.parquet": "half"})
     move_committed(files)
-    again = ExportRun(files, {LAST: 0}, {LAST: 99})
-    assert (again.starts, again.ends, again.staging) == ({LAST: 0}, {LAST: 10}, cut_off.staging)
+    again = ExportRun(files, {PARTITION: 0}, {PARTITION: 99})
+    assert (again.starts, again.ends, again.staging) == ({PARTITION: 0}, {PARTITION: 10}, interrupted.staging)
     assert not (tmp_path / again.staging).exists()
     assert not (tmp_path / "date=1").exists()
 
 
-def test_a_run_that_was_cut_off_behind_its_commit_is_finished(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_files_of_a_run_interrupted_after_its_commit_are_moved(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path))
-    cut_off = ExportRun(files, {LAST: 0}, {LAST: 10})
-    _write(tmp_path / cut_off.staging, {"date=1/a.parquet": "a", "date=1/b c.parquet": "b", "_SUCCESS": ""})
-    cut_off.commit()
+    interrupted = ExportRun(files, {PARTITION: 0}, {PARTITION: 10})
+    _write(tmp_path / interrupted.staging, {"date=1/a.parquet": "a", "date=1/b c.parquet": "b", "_SUCCESS": ""})
+    interrupted.commit()
     (tmp_path / "date=1").mkdir()
-    (tmp_path / cut_off.staging / "date=1/a.parquet").rename(tmp_path / "date=1/a.parquet")
+    (tmp_path / interrupted.staging / "date=1/a.parquet").rename(tmp_path / "date=1/a.parquet")
     for _ in range(2):
         move_committed(FileSystem(spark, str(tmp_path)))
     assert {path.name: path.read_text() for path in (tmp_path / "date=1").glob("*.parquet")} == {
         "a.parquet": "a",
         "b c.parquet": "b",
     }
-    assert not (tmp_path / cut_off.staging).exists()
+    assert not (tmp_path / interrupted.staging).exists()
 
 
-def test_a_directory_of_other_settings_or_of_something_else_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_directory_with_other_settings_or_other_files_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path / "out"))
     claim_directory(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
     claim_directory(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
@@ -70,7 +73,7 @@ def test_a_directory_of_other_settings_or_of_something_else_is_refused(spark: Sp
         claim_directory(FileSystem(spark, str(tmp_path / "foreign")), {}, overwrite=False)
 
 
-def test_a_run_that_failed_before_its_first_record_leaves_the_settings_open(
+def test_settings_may_change_after_a_run_that_failed_before_its_first_record(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     files = FileSystem(spark, str(tmp_path / "out"))

@@ -1,4 +1,4 @@
-"""The jobs as somebody types them, on a broker with records and on its log directory."""
+"""The command lines of jobs, on a broker with records and on its log directory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIRST = 1_740_960_000_000
 
 
 def produce(bootstrap: str, topic: str, numbers: range) -> None:
-    """Records with JSON values, ten keys, and a time an hour after the one before."""
+    """Send records with JSON values, ten keys, and timestamps an hour apart."""
 
     async def send_all() -> None:
         async with Producer(bootstrap, compression_type="lz4") as producer:
@@ -41,7 +41,7 @@ def numbers_in(spark: SparkSession, directory: Path | str) -> list[int]:
     return sorted(json.loads(row.value)["number"] for row in rows)
 
 
-def test_export_adds_what_is_new_and_replay_keeps_the_order_of_keys(
+def test_export_adds_new_records_and_replay_keeps_the_order_of_keys(
     spark: SparkSession, bootstrap: str, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topic, again = make_topic(2, retention_ms=-1), make_topic(3)
@@ -57,7 +57,7 @@ def test_export_adds_what_is_new_and_replay_keeps_the_order_of_keys(
 
     replay = ["replay", "--input", str(output), "--bootstrap-server", bootstrap, "--topic", again, "--rate", "100"]
     assert run(replay) == 0
-    assert run(replay) == 1  # it has records now
+    assert run(replay) == 1  # the topic has records now
     options = {"kafka.bootstrap.servers": bootstrap, "subscribe": again}
     sent = spark.read.format("broker").options(**options).load().orderBy("partition", "offset").collect()
     assert len(sent) == 80
@@ -65,10 +65,10 @@ def test_export_adds_what_is_new_and_replay_keeps_the_order_of_keys(
         numbers_of_key = [json.loads(row.value)["number"] for row in sent if row.key == b"k%d" % key]
         assert numbers_of_key == list(range(key, 80, 10))
     times = [row.timestamp for row in sent]
-    assert max(times) - min(times) > timedelta(milliseconds=500)  # held back one by one; all took 800 ms
+    assert max(times) - min(times) > timedelta(milliseconds=500)  # delayed one by one; together 800 ms
 
 
-def test_jobs_go_by_spark_s_own_connector_as_well(
+def test_jobs_also_use_the_connector_of_spark(
     spark: SparkSession, bootstrap: str, make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
     topic, again = make_topic(2, retention_ms=-1), make_topic(2)
@@ -84,20 +84,20 @@ def test_jobs_go_by_spark_s_own_connector_as_well(
     assert assert_same(came, sent) == 30
 
 
-def test_a_format_without_its_package_is_told(
+def test_a_format_without_its_package_is_reported(
     spark: SparkSession, bootstrap: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = ["--bootstrap-server", bootstrap, "--topic", "t", "--output", str(tmp_path / "out")]
     for job in ("export", "restore"):
         for name, package in (("delta", "delta-spark_4.2_2.13"), ("iceberg", "iceberg-spark-runtime-4.1_2.13")):
             assert run([job, *line, "--format", name]) == 1
-            told = capsys.readouterr().err
-            assert f"this session has no package for {name}" in told
-            assert package in told
+            printed = capsys.readouterr().err
+            assert f"this session has no package for {name}" in printed
+            assert package in printed
     assert not (tmp_path / "out").exists()
 
 
-def test_export_of_a_log_directory_adds_what_is_new(
+def test_export_of_a_log_directory_adds_new_records(
     spark: SparkSession, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log_dir = open_log_dir(tmp_path / "log")
@@ -117,7 +117,7 @@ def test_export_of_a_log_directory_adds_what_is_new(
         assert numbers_in(spark, tmp_path / "out") == list(range(numbers.stop))
 
 
-def test_restore_makes_a_typed_table_of_the_state_at_a_time(
+def test_restore_writes_a_typed_table_of_the_state_at_a_time(
     spark: SparkSession,
     bootstrap: str,
     make_topic: Callable[..., str],
@@ -130,8 +130,8 @@ def test_restore_makes_a_typed_table_of_the_state_at_a_time(
     restore += ["--value-schema", "number BIGINT, zone STRING", "--json"]
     for as_of, last in ((["--as-of", "2025-03-03T14:59:59Z"], 14), ([], 24)):
         assert run([*restore, *as_of, "--overwrite"]) == 0
-        told = json.loads(capsys.readouterr().out)
-        assert (told["records"], told["keys"]) == (25, 10)
+        summary = json.loads(capsys.readouterr().out)
+        assert (summary["records"], summary["keys"]) == (25, 10)
         table = spark.read.parquet(str(tmp_path / "state"))
         assert [field.simpleString() for field in table.schema][:3] == ["key:string", "number:bigint", "zone:string"]
         latest = {number % 10: number for number in range(last + 1)}
@@ -142,7 +142,7 @@ def test_restore_makes_a_typed_table_of_the_state_at_a_time(
         assert "--overwrite replaces it" in capsys.readouterr().err
 
 
-def test_stats_of_files_and_of_brokers_count_the_same(
+def test_stats_of_files_and_of_brokers_agree(
     spark: SparkSession,
     bootstrap: str,
     servers: Callable[[str], Server],
@@ -152,20 +152,20 @@ def test_stats_of_files_and_of_brokers_count_the_same(
 ) -> None:
     topic = make_topic(1, retention_ms=-1)
     produce(bootstrap, topic, range(48))
-    told = []
+    results = []
     for source in (["--log-dir", str(servers("odradek").log_dir)], ["--bootstrap-server", bootstrap]):
         output = tmp_path / source[0]
         assert run(["stats", *source, "--topic", topic, "--window", "7d", "--json", "--output", str(output)]) == 0
-        told.append(json.loads(capsys.readouterr().out))
+        results.append(json.loads(capsys.readouterr().out))
         assert (output / f"{topic}.png").stat().st_size > 10_000
-    files, brokers = told
-    assert [sum(row["records"] for row in each["windows"]) for each in told] == [48, 48]
+    files, brokers = results
+    assert [sum(row["records"] for row in each["windows"]) for each in results] == [48, 48]
     assert [row["codecs"] for row in files["windows"]] == [["lz4"]]
     assert files["windows"][0]["compression_ratio"] > 1
     assert brokers["keys"][0]["keys"] == files["keys"][0]["keys"] == 10
 
 
-def test_verify_prints_json_and_fails_where_something_is_wrong(
+def test_verify_prints_json_and_fails_on_problems(
     spark: SparkSession, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "t-0").mkdir()
@@ -176,7 +176,7 @@ def test_verify_prints_json_and_fails_where_something_is_wrong(
     assert found["found"] == [{"path": "t-0/partition.metadata", "problem": "is missing"}]
 
 
-def test_what_spark_refuses_is_one_line(
+def test_an_error_of_spark_is_one_line(
     spark: SparkSession, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     line = [

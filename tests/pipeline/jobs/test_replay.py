@@ -1,4 +1,4 @@
-"""`replay`: what it takes for records, their order and pace, before the sink."""
+"""`replay`: the Parquet that it accepts, and the order and rate of records before the sink."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def batch(due: list[float]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict({"value": list(range(len(due))), "due": due})
 
 
-def test_records_are_held_back_and_none_is_lost() -> None:
+def test_records_are_delayed_and_none_is_lost() -> None:
     through = list(delay_until_due(iter([batch([0.0, 0.0, 0.12, 0.12, 0.24]), batch([0.0])])))
     assert [each.to_pydict()["value"] for each in through] == [[0, 1], [2, 3], [4], [0]]
     assert all(each.schema.names == ["value"] for each in through)
 
 
-def test_the_time_is_counted_from_the_first_record(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_starts_at_the_first_record(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(time, "sleep", lambda seconds: now.append(now.pop() + seconds))
 
     def batches() -> Iterator[pa.RecordBatch]:
-        now[0] += 60  # Spark takes a minute to sort what there is
+        now[0] += 60  # Spark takes a minute to sort
         yield batch([0.0, 1.0, 2.0])
 
     assert [(each.num_rows, now[0]) for each in delay_until_due(batches())] == [(1, 160), (1, 161), (1, 162)]
@@ -58,7 +58,7 @@ def test_partitions_keep_their_order_and_end_together(spark: SparkSession) -> No
 
 
 def written(directory: Path, *tables: dict[str, Any]) -> str:
-    """A directory with a file of each table, made without Spark."""
+    """Write each table to a Parquet file of a directory, without Spark."""
     directory.mkdir(parents=True)
     for number, table in enumerate(tables):
         pq.write_table(pa.table(table), directory / f"{number}.parquet")
@@ -66,15 +66,13 @@ def written(directory: Path, *tables: dict[str, Any]) -> str:
 
 
 def numbered(start: int, stop: int, **columns: Any) -> dict[str, Any]:
-    """Records of four keys whose values count up."""
+    """Return records of four keys with ascending values."""
     numbers = range(start, stop)
     return {"key": [f"k{n % 4}" for n in numbers], "value": pa.array(map(str, numbers), pa.large_string()), **columns}
 
 
 @pytest.mark.spark
-def test_files_of_other_tools_are_sent_key_by_key_in_the_order_of_their_rows(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_files_of_other_tools_are_sent_in_the_order_of_rows_of_each_key(spark: SparkSession, tmp_path: Path) -> None:
     times = pa.array([1] * 100, pa.timestamp("ns"))
     written(tmp_path / "trips" / "date=2026-11-21", numbered(0, 100, time=times), numbered(100, 200))
     written(tmp_path / "trips" / "date=2026-11-22", numbered(200, 300, headers=[[{"key": "h", "value": b"1"}]] * 100))
@@ -88,9 +86,7 @@ def test_files_of_other_tools_are_sent_key_by_key_in_the_order_of_their_rows(
 
 
 @pytest.mark.spark
-def test_partitions_and_offsets_may_be_integers_of_any_size_and_topics_directories(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_partitions_and_offsets_may_be_any_integers_and_topics_directories(spark: SparkSession, tmp_path: Path) -> None:
     numbers: Any = {"partition": pa.array([1] * 10, pa.int64()), "offset": pa.array(range(9, -1, -1), pa.int32())}
     written(tmp_path / "topic=007", numbered(0, 10, **numbers))
     records = stored_records(spark, str(tmp_path), ("topic", "partition"))
@@ -100,7 +96,7 @@ def test_partitions_and_offsets_may_be_integers_of_any_size_and_topics_directori
 
 
 @pytest.mark.spark
-def test_values_alone_are_records_without_keys(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_with_values_only_are_records_without_keys(spark: SparkSession, tmp_path: Path) -> None:
     records = stored_records(spark, written(tmp_path / "values", {"value": [b"1", None, b"2"], "other": [1.5] * 3}))
     assert [(row.key, row.value, row.headers) for row in in_order(records).collect()] == [
         (None, value, None) for value in (b"1", None, b"2")
@@ -109,31 +105,31 @@ def test_values_alone_are_records_without_keys(spark: SparkSession, tmp_path: Pa
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("tables", "told"),
+    ("tables", "message"),
     [
-        ([], "has no Parquet; if its directories have, name them: '.*/here/\\*'"),
+        ([], "contains no Parquet; if its subdirectories do, use '.*/here/\\*'"),
         ([{"key": [b"k"], "number": [1]}], "here has no column value, partition, only key, number"),
         ([{"value": [b"v"], "partition": ["one"]}], "column partition must be tinyint .* not string"),
         ([{"value": [1], "partition": [1]}], "here: column value must be binary or string, not bigint"),
         ([numbered(0, 4, partition=[0] * 4, headers=[["h"]] * 4)], "headers must be array<struct.*, not array<string>"),
     ],
 )
-def test_parquet_that_is_no_records_is_refused(
-    spark: SparkSession, tmp_path: Path, tables: list[dict[str, Any]], told: str
+def test_parquet_without_records_is_rejected(
+    spark: SparkSession, tmp_path: Path, tables: list[dict[str, Any]], message: str
 ) -> None:
-    with pytest.raises(JobError, match=told):
+    with pytest.raises(JobError, match=message):
         stored_records(spark, written(tmp_path / "here", *tables), ("partition",))
 
 
 @pytest.mark.spark
-def test_one_file_of_another_kind_is_named_with_its_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_error_in_one_file_names_the_file_and_the_column(spark: SparkSession, tmp_path: Path) -> None:
     directory = written(tmp_path / "here", {"value": [b"v"]}, {"value": [1.5]})
     with pytest.raises(Py4JJavaError, match=r"here/1\.parquet[^\n]*\[value\]"):
         in_order(stored_records(spark, directory)).collect()
 
 
 @pytest.mark.spark
-def test_records_without_an_offset_among_others_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_records_without_an_offset_among_others_are_rejected(spark: SparkSession, tmp_path: Path) -> None:
     directory = written(tmp_path / "here", numbered(0, 4, offset=range(4)), numbered(4, 7))
     with pytest.raises(JobError, match="3 records have no offset"):
         in_order(stored_records(spark, directory))

@@ -1,4 +1,4 @@
-"""`stats`: the sums of records by hand, and of golden log directories against what a plain walk over them finds."""
+"""`stats`: sums of literal records, and of golden log directories compared with decoding every record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GOLDEN = HERE / "golden_dirs"
 HOUR = 3_600_000
 
 
-def test_a_row_tells_rates_shares_and_the_ratio() -> None:
+def test_a_row_contains_rates_shares_and_the_compression_ratio() -> None:
     found = {
         "topic": "t",
         "start": 0,
@@ -39,14 +39,14 @@ def test_a_row_tells_rates_shares_and_the_ratio() -> None:
     assert window_row(found | {"raw_bytes": None, "sampled_bytes": None}, HOUR)["compression_ratio"] is None
 
 
-def test_a_row_of_keys_tells_shares_of_all_records() -> None:
+def test_a_row_of_keys_contains_shares_of_all_records() -> None:
     top = [{"rank": 1, "count": 5, "key": b"a"}, {"rank": 2, "count": 2, "key": b"\xff"}]
     row = key_row({"topic": "t", "records": 10, "keys": 2, "keyless": 3, "top": top})
     assert (row["top_key"], row["top_1_share"], row["top_10_share"], row["keyless_share"]) == ("a", 0.5, 0.7, 0.3)
     assert key_row({"topic": "t", "records": 3, "keys": 0, "keyless": 3, "top": None})["top_key"] is None
 
 
-def test_the_report_is_two_tables_and_a_picture_of_each_topic(tmp_path: Path) -> None:
+def test_the_report_is_two_tables_and_an_image_of_each_topic(tmp_path: Path) -> None:
     measured = {"topic": "t", "start": 0, "records": 1, "bytes": 1, "late": 0, "percentiles": [0, 0]}
     measured |= {"lateness_max_ms": 0, "raw_bytes": None, "sampled_bytes": None, "codecs": ["none", "lz4"]}
     windows = [window_row(measured | {"start": start}, HOUR) for start in (-HOUR, 0, HOUR)]
@@ -58,7 +58,7 @@ def test_the_report_is_two_tables_and_a_picture_of_each_topic(tmp_path: Path) ->
 
 
 @pytest.mark.spark
-def test_windows_and_keys_of_records(spark: SparkSession) -> None:
+def test_windows_and_keys_of_records_are_counted(spark: SparkSession) -> None:
     records = frame(
         spark,
         [
@@ -82,7 +82,7 @@ def test_windows_and_keys_of_records(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_headers_tell_what_a_walk_over_the_records_finds(spark: SparkSession) -> None:
+def test_headers_give_the_same_sums_as_records(spark: SparkSession) -> None:
     rows = stored_batches(spark, str(GOLDEN)).where("damage is null").collect()
     found: dict[tuple[str, int], tuple[int, int]] = {}
     for row in rows:
@@ -99,7 +99,7 @@ def test_headers_tell_what_a_walk_over_the_records_finds(spark: SparkSession) ->
 
 
 @pytest.mark.spark
-def test_a_batch_without_a_time_does_not_make_others_late(spark: SparkSession) -> None:
+def test_a_batch_without_timestamps_does_not_make_others_late(spark: SparkSession) -> None:
     row = ("t", 0, 0, 1, 10, "none", -1, -1, None, None, None, None)
     rows = window_rows(spark.createDataFrame([row], SCHEMA), HOUR)
     assert [(each["window"], each["lateness_max_ms"]) for each in rows] == [("-", 0)]
@@ -107,7 +107,7 @@ def test_a_batch_without_a_time_does_not_make_others_late(spark: SparkSession) -
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("spoiled_byte", "reason"), [(100, "the checksum is wrong"), (16, "magic 3 is unknown")])
-def test_damage_is_named_and_makes_it_fail(
+def test_damage_is_reported_and_fails_the_job(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoiled_byte: int, reason: str
 ) -> None:
     shutil.copytree(GOLDEN / "rolled-0", tmp_path / "rolled-0")
@@ -120,6 +120,6 @@ def test_damage_is_named_and_makes_it_fail(
 
 
 @pytest.mark.spark
-def test_a_topic_that_is_not_there_is_named(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_topic_is_reported(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["stats", "--log-dir", str(GOLDEN), "--topic", "rolled,none"]) == FAILED
     assert f"error: {GOLDEN} has no topic none" in capsys.readouterr().err

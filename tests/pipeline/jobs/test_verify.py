@@ -1,4 +1,4 @@
-"""`verify` over tasks finds what `python -m broker verify` finds."""
+"""`verify` in tasks finds the same problems as `python -m broker verify`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.storage.logs import NOW, TOPIC_ID, append, marker, open_log_dir
 from tests.storage.test_golden import HERE
 
 
-def test_shares_are_of_about_the_same_size_and_hold_everything_once() -> None:
+def test_shares_have_about_one_size_and_contain_each_item_once() -> None:
     sized = [(size, (f"t-{size}",)) for size in (1, 2, 3, 4, 5, 6, 100)]
     shares = divide(sized, 3)
     assert shares[0] == [("t-100",)]
@@ -31,7 +31,7 @@ def test_shares_are_of_about_the_same_size_and_hold_everything_once() -> None:
 
 @pytest.fixture
 def parted(tmp_path: Path) -> Path:
-    """A partition of many segments, with transactions and leader epochs that go on from one segment into the next."""
+    """A partition of many segments, with transactions and leader epochs that cross the borders of segments."""
     config = LogConfig(segment_bytes=20_000, index_interval_bytes=500)
     log_dir = open_log_dir(tmp_path / "logs", config)
     log = log_dir.create_log("t", 0, TOPIC_ID, config)
@@ -52,7 +52,7 @@ def parted(tmp_path: Path) -> Path:
     return tmp_path / "logs"
 
 
-def test_a_large_partition_is_cut_between_segments(parted: Path) -> None:
+def test_a_large_partition_is_divided_between_segments(parted: Path) -> None:
     (partition,) = list_partitions(ReadOnlyFiles(), str(parted))
     ((_, whole),) = parts_of(partition, partition.size)
     assert whole.base_offsets == ()
@@ -65,7 +65,7 @@ def test_a_large_partition_is_cut_between_segments(parted: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize("spoil", ["nothing", "transaction indexes", "a segment twice", "epochs", "checksums"])
-def test_parts_find_together_what_one_process_finds(spark: SparkSession, parted: Path, spoil: str) -> None:
+def test_parts_together_find_what_one_process_finds(spark: SparkSession, parted: Path, spoil: str) -> None:
     directory = parted / "t-0"
     logs = sorted(directory.glob("*.log"))
     if spoil == "transaction indexes":
@@ -86,7 +86,7 @@ def test_parts_find_together_what_one_process_finds(spark: SparkSession, parted:
 
 
 @pytest.mark.spark
-def test_it_finds_what_the_broker_s_own_verify_finds(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_job_finds_what_the_broker_verify_finds(spark: SparkSession, tmp_path: Path) -> None:
     directory = Path(shutil.copytree(HERE / "golden_dirs", tmp_path / "logs"))
     for share_bytes in (None, 1):
         assert verify(spark, str(directory), share_bytes) == _found_by_one_process(directory)

@@ -1,4 +1,4 @@
-"""`format("klog")` in a Spark session: the tables that Spark's own connector reads of the broker that wrote them."""
+"""`format("klog")` in a Spark session returns the same rows as Spark's own connector from the broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEVELS = ("read_uncommitted", "read_committed")
 
 
 def mixed(count: int, partitions: int) -> Iterator[Sent]:
-    """Records without keys, tombstones, headers without values and twice the same, values long and empty."""
+    """Yield records without keys, tombstones, headers without values and repeated headers, long and empty values."""
     for i in range(count):
         key = None if i % 5 == 0 else b"key-%d" % (i % 70)
         value = None if i % 7 == 0 else b"value %d " % i * (i % 30)
@@ -53,7 +53,7 @@ def send_in_transactions(bootstrap: str, topic: str) -> None:
     [(odradek.prepare, 0, 0), (apache.prepare, 300, 150)],  # only Apache Kafka has transactions
     ids=["odradek", "apache"],
 )
-def test_files_hold_what_the_connector_reads(
+def test_files_contain_what_the_connector_reads(
     spark: SparkSession, prepare: Callable[[Path], Server], in_transactions: int, undone: int, tmp_path: Path
 ) -> None:
     server = prepare(tmp_path / "server").start()
@@ -85,7 +85,7 @@ def test_files_hold_what_the_connector_reads(
         assert assert_same(ours, theirs[level]) == rows
 
 
-def test_filters_of_a_query_are_pushed_down_and_obeyed(spark: SparkSession) -> None:
+def test_filters_of_a_query_are_pushed_down_and_applied(spark: SparkSession) -> None:
     every = spark.read.format("klog").load(str(GOLDEN))
     chosen = every.where("topic = 'rolled' and partition = 0 and offset >= 9000 and offset < 9010")
     assert sorted(row.offset for row in chosen.select("offset").collect()) == list(range(9000, 9010))
@@ -109,7 +109,7 @@ def test_a_range_without_records_is_an_empty_table(spark: SparkSession) -> None:
     )
 
 
-def test_columns_can_be_chosen_by_schema(spark: SparkSession) -> None:
+def test_columns_are_selected_by_schema(spark: SparkSession) -> None:
     found = spark.read.format("klog").schema("value binary, offset bigint").option("subscribe", "codec-lz4")
     assert found.load(str(GOLDEN)).columns == ["value", "offset"]
     assert found.load(str(GOLDEN)).count() == 200
@@ -117,7 +117,7 @@ def test_columns_can_be_chosen_by_schema(spark: SparkSession) -> None:
         spark.read.format("klog").schema("offset string").load(str(GOLDEN)).count()
 
 
-def test_damage_reaches_the_user_by_file_and_position(spark: SparkSession, tmp_path: Path) -> None:
+def test_damage_is_reported_with_file_and_position(spark: SparkSession, tmp_path: Path) -> None:
     golden = Path(shutil.copytree(GOLDEN, tmp_path / "golden"))
     segment = min((golden / "codec-zstd-0").glob("*.log"))
     data = bytearray(segment.read_bytes())
@@ -126,13 +126,13 @@ def test_damage_reaches_the_user_by_file_and_position(spark: SparkSession, tmp_p
     reader = spark.read.format("klog").option("subscribe", "codec-zstd")
     with pytest.raises(Exception, match=rf"{segment} at position 0 .*checksum"):
         reader.load(str(golden)).collect()
-    told = reader.option("mode", "PERMISSIVE").load(str(golden))
-    assert told.columns[-1] == "_corrupt_record"
-    assert [row.topic for row in told.where("_corrupt_record is not null").collect()] == ["codec-zstd"]
+    permissive = reader.option("mode", "PERMISSIVE").load(str(golden))
+    assert permissive.columns[-1] == "_corrupt_record"
+    assert [row.topic for row in permissive.where("_corrupt_record is not null").collect()] == ["codec-zstd"]
     kept = reader.option("mode", "DROPMALFORMED").load(str(golden)).count()
-    assert 0 < kept == told.where("_corrupt_record is null").count() < 200
+    assert 0 < kept == permissive.where("_corrupt_record is null").count() < 200
 
 
-def test_a_foreign_directory_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_foreign_directory_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=f"{tmp_path} is no log directory"):
         spark.read.format("klog").load(str(tmp_path)).collect()

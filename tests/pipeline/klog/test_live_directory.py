@@ -1,8 +1,8 @@
-"""`format("klog")` on the directory of a broker that is written to, and compacts and deletes, while it is read.
+"""`format("klog")` on the directory of a running broker that appends, compacts and deletes.
 
-Record number n is at offset n and has the key n mod 50. So what a reading of the first E offsets must hold is known:
-under compaction the latest record of each key, under retention all from some offset on, and whatever else it gives must
-be what was sent.
+Record number n has offset n and the key n mod 50, so the result of reading the first E offsets is known: with
+compaction at least the latest record of each key, with retention all records from some offset on. All other records
+must equal those that were sent.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def value(number: int) -> bytes:
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_what_is_read_is_whole_and_was_complete(server: Server, topic: str) -> None:
+def test_a_live_directory_is_read_completely_up_to_its_checkpoint(server: Server, topic: str) -> None:
     producer = Producer({"bootstrap.servers": server.bootstrap, "enable.idempotence": True, "linger.ms": 5})
     ends = {0}
-    smaller = 0  # readings of a log that has lost records to compaction or retention
+    smaller = 0  # reads of a log after compaction or retention
     rounds = 0
     while len(ends) < READINGS or smaller < READINGS // 2:
         sent = rounds * A_ROUND
@@ -71,8 +71,8 @@ def test_what_is_read_is_whole_and_was_complete(server: Server, topic: str) -> N
             reading = Reading(server.log_dir, subscribe=topic)
             rows = reading.rows()
         except (SegmentGoneError, FileNotFoundError):
-            continue  # retention or compaction came between planning and reading, and that is told
-        if not reading.tasks:  # retention has been where the last checkpoint of the high watermark has not
+            continue  # retention or compaction ran between planning and reading, which is an error
+        if not reading.tasks:  # retention passed the last checkpoint of the high watermark
             assert topic == "shortened" or ends == {0}
             continue
         offsets = [row["offset"] for row in rows]

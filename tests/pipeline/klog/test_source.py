@@ -1,4 +1,4 @@
-"""Log directories read without a broker: what Apache Kafka wrote, only the bytes needed, and damage told by file."""
+"""Log directories read without a broker: logs of Apache Kafka, pruning, live directories, damage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ALL = column_names(include_headers=True, include_corrupt=True)
 
 
 class Reading:
-    """A source with these options, on this machine: what it plans, and what its tasks give."""
+    """A source with options, without Spark: its tasks and their rows."""
 
     def __init__(self, path: Path, filters: list[Filter] | None = None, **options: str) -> None:
         given = {name.replace("__", "."): value for name, value in options.items()}
@@ -78,12 +78,12 @@ def as_expected(row: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def golden(tmp_path: Path) -> Path:
-    """A copy of the directory that Kafka left, to be spoiled."""
+    """A copy of a log directory of Kafka, which tests damage."""
     return Path(shutil.copytree(GOLDEN, tmp_path / "golden"))
 
 
 class Writing:
-    """The log of `orders-0` in a directory, written as by a broker."""
+    """The log of `orders-0`, as a broker writes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -114,24 +114,24 @@ def segments(path: Path) -> list[Path]:
     return sorted((path / "orders-0").glob("*.log"))
 
 
-# ----------------------------------------------------------------------------------------------- what is in a directory
+# ---------------------------------------------------------------------------------------------- contents of a directory
 
 
 @pytest.mark.parametrize("topic", TOPICS)
-def test_what_kafka_wrote_is_what_its_consumers_read(topic: str) -> None:
+def test_logs_of_kafka_are_read_as_by_its_consumers(topic: str) -> None:
     reading = Reading(GOLDEN, subscribe=topic, maxPartitionBytes="8000")
     found = reading.rows()
     assert [as_expected(row) for row in found] == expected(f"{topic}.records")
     assert {(row["topic"], row["partition"], row["_corrupt_record"]) for row in found} == {(topic, 0, None)}
 
 
-def test_read_committed_leaves_out_what_kafka_leaves_out() -> None:
+def test_read_committed_leaves_out_the_same_records_as_kafka() -> None:
     for size in ("1", "100000"):
         reading = Reading(GOLDEN, subscribe="transactional", isolation__level="read_committed", maxPartitionBytes=size)
         assert [as_expected(row) for row in reading.rows()] == expected("transactional.read_committed")
 
 
-def test_all_topics_are_read_but_those_of_kafka_itself() -> None:
+def test_all_topics_are_read_except_internal_ones() -> None:
     assert {task.topic for task in Reading(GOLDEN).tasks} == set(TOPICS)
     assert {task.topic for task in Reading(GOLDEN, subscribePattern="codec-.*").tasks} == set(TOPICS[:5])
     assert {task.topic for task in Reading(GOLDEN, subscribe="__consumer_offsets").tasks} == {"__consumer_offsets"}
@@ -139,12 +139,12 @@ def test_all_topics_are_read_but_those_of_kafka_itself() -> None:
 
 
 @pytest.mark.parametrize("option", [{"subscribe": "nothing"}, {"assign": '{"rolled": [0, 7]}'}])
-def test_what_is_not_there_is_named(option: dict[str, str]) -> None:
+def test_missing_topics_and_partitions_are_reported(option: dict[str, str]) -> None:
     with pytest.raises(OffsetRangeError, match=r"golden_dirs does not contain (nothing|rolled-7)"):
         Reading(GOLDEN, **option)
 
 
-def test_the_offsets_of_a_partition_are_known_without_its_records() -> None:
+def test_offsets_of_a_partition_are_found_without_reading_records() -> None:
     directory = LogDirectory(str(GOLDEN))
     log = directory.open(TopicPartition("transactional", 0))
     assert (log.start_offset, log.end_offset, log.last_stable_offset()) == (0, 66, 66)
@@ -152,7 +152,7 @@ def test_the_offsets_of_a_partition_are_known_without_its_records() -> None:
 
 
 @pytest.mark.parametrize("make", [False, True])
-def test_a_path_that_is_no_log_directory_is_an_error_that_names_it(tmp_path: Path, make: bool) -> None:
+def test_a_path_that_is_not_a_log_directory_is_reported(tmp_path: Path, make: bool) -> None:
     path = tmp_path / "elsewhere"
     if make:
         path.mkdir()
@@ -164,7 +164,7 @@ def test_a_path_that_is_no_log_directory_is_an_error_that_names_it(tmp_path: Pat
 # ------------------------------------------------------------------------------------------------------- parts of a log
 
 
-def test_a_large_segment_is_shared_out_between_tasks_at_index_entries() -> None:
+def test_a_large_segment_is_divided_between_tasks_at_index_entries() -> None:
     whole, pieces = Reading(GOLDEN, subscribe="rolled"), Reading(GOLDEN, subscribe="rolled", minPartitions="20")
     assert len(whole.tasks) < 10
     assert len(pieces.tasks) > 15
@@ -173,7 +173,7 @@ def test_a_large_segment_is_shared_out_between_tasks_at_index_entries() -> None:
     assert pieces.offsets() == whole.offsets()
 
 
-def test_every_processor_gets_a_task_of_what_is_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_processor_gets_a_task_if_the_log_is_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     few = len(Reading(GOLDEN, subscribe="rolled").tasks)
     monkeypatch.setattr("os.cpu_count", lambda: 20)
     assert len(Reading(GOLDEN, subscribe="rolled").tasks) == few
@@ -183,7 +183,7 @@ def test_every_processor_gets_a_task_of_what_is_large_enough(monkeypatch: pytest
     assert len(Reading(GOLDEN, subscribe="rolled", minPartitions="1").tasks) == few
 
 
-def test_of_a_range_of_offsets_only_its_bytes_are_read() -> None:
+def test_only_the_bytes_of_a_range_of_offsets_are_read() -> None:
     part = Reading(GOLDEN, subscribe="rolled", startingOffsets='{"rolled":{"0":9000}}',
                    endingOffsets='{"rolled":{"0":9010}}')  # fmt: skip
     assert part.offsets() == list(range(9000, 9010))
@@ -226,7 +226,7 @@ def test_a_time_after_the_last_record_is_an_error_or_the_end() -> None:
     assert len(Reading(GOLDEN, subscribe="rolled", endingTimestamp=late).offsets()) == 20_000
 
 
-def test_offsets_that_are_not_there_are_an_error_unless_loss_is_allowed() -> None:
+def test_missing_offsets_are_an_error_unless_fail_on_data_loss_is_false() -> None:
     asked = {"subscribe": "rolled", "endingOffsets": '{"rolled":{"0":20001}}'}
     with pytest.raises(OffsetRangeError, match="offset 20001 of rolled-0"):
         Reading(GOLDEN, **asked)
@@ -246,7 +246,7 @@ def test_nothing_past_the_high_watermark_is_read(golden: Path) -> None:
         Reading(golden, subscribe="rolled").offsets()
 
 
-def test_without_a_high_watermark_the_last_whole_batch_is_the_end(golden: Path) -> None:
+def test_without_a_high_watermark_the_end_is_the_last_complete_batch(golden: Path) -> None:
     (golden / "replication-offset-checkpoint").unlink()
     begin_a_batch(segment_of(golden, "rolled"))
     assert len(Reading(golden, subscribe="rolled").offsets()) == 20_000
@@ -265,7 +265,7 @@ def test_a_running_broker_is_read_up_to_its_checkpoint(writing: Writing) -> None
     assert reading.offsets() == list(range(10_000))
 
 
-def test_a_young_segment_without_index_entries_is_nothing_to_warn_of(
+def test_a_new_segment_without_index_entries_logs_no_warning(
     writing: Writing, caplog: pytest.LogCaptureFixture
 ) -> None:
     writing.append(2)
@@ -274,7 +274,7 @@ def test_a_young_segment_without_index_entries_is_nothing_to_warn_of(
     assert not caplog.records
 
 
-def test_read_committed_stops_where_a_transaction_is_open(writing: Writing) -> None:
+def test_read_committed_stops_at_an_open_transaction(writing: Writing) -> None:
     path = writing.path
     writing.append(10)
     writing.append(5, producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
@@ -287,7 +287,7 @@ def test_read_committed_stops_where_a_transaction_is_open(writing: Writing) -> N
     assert Reading(path, isolation__level="read_committed").offsets() == [*range(10), *range(15, 25), 26]
 
 
-def test_a_segment_that_was_renamed_is_read_and_one_that_is_gone_is_named(writing: Writing) -> None:
+def test_a_renamed_segment_is_read_and_a_deleted_one_is_reported(writing: Writing) -> None:
     path = writing.path
     for _ in range(50):
         writing.append(100)
@@ -297,7 +297,7 @@ def test_a_segment_that_was_renamed_is_read_and_one_that_is_gone_is_named(writin
     first.rename(f"{first}.deleted")
     assert reading.offsets() == list(range(5000))
     second.rename(f"{second}.old")
-    shutil.copy(f"{second}.old", second)  # another file under the name, as compaction leaves one
+    shutil.copy(f"{second}.old", second)  # another file with the same name, as after compaction
     with pytest.raises(SegmentGoneError, match=f"{second.name} was removed .* read again"):
         reading.offsets()
     allowed = Reading(path, failOnDataLoss="false")
@@ -306,7 +306,7 @@ def test_a_segment_that_was_renamed_is_read_and_one_that_is_gone_is_named(writin
     assert allowed.offsets() == list(range(int(segments(path)[0].stem), 5000))
 
 
-def test_a_swap_that_was_cut_short_is_seen_as_finished(golden: Path) -> None:
+def test_an_interrupted_swap_is_read_as_completed(golden: Path) -> None:
     directory = golden / "rolled-0"
     first = min(directory.glob("*.log"))
     first.rename(f"{first}.swap")
@@ -322,7 +322,7 @@ def segment_of(path: Path, topic: str, number: int = -1) -> Path:
 
 
 def begin_a_batch(path: Path) -> None:
-    """Leave the segment as a broker has it that is just writing."""
+    """Change the segment to the active segment of a running broker."""
     beginning = path.read_bytes()[:100]
     with path.open("ab") as segment:
         segment.write(beginning)
@@ -334,7 +334,7 @@ def spoil(path: Path, position: int, value: bytes) -> None:
         file.write(value)
 
 
-def test_a_flipped_byte_is_told_by_file_and_position(golden: Path) -> None:
+def test_a_flipped_byte_is_reported_with_file_and_position(golden: Path) -> None:
     segment = segment_of(golden, "rolled", 0)
     whole = Reading(golden, subscribe="rolled").rows()
     spoil(segment, 100, bytes([segment.read_bytes()[100] ^ 1]))
@@ -350,7 +350,7 @@ def test_a_flipped_byte_is_told_by_file_and_position(golden: Path) -> None:
     assert Reading(golden, subscribe="rolled", mode="dropMalformed").rows() == kept
 
 
-def test_behind_a_head_that_is_none_the_index_leads_on(golden: Path) -> None:
+def test_reading_continues_at_an_index_entry_after_an_invalid_header(golden: Path) -> None:
     segment = segment_of(golden, "rolled", 0)
     spoil(segment, 8, b"\xff\xff\xff\xff")
     found = Reading(golden, subscribe="rolled", mode="PERMISSIVE").rows()
@@ -360,7 +360,7 @@ def test_behind_a_head_that_is_none_the_index_leads_on(golden: Path) -> None:
     assert found[-1]["offset"] == 19_999
 
 
-def test_a_torn_tail_of_what_was_complete_is_told(golden: Path) -> None:
+def test_a_truncated_tail_below_the_high_watermark_is_reported(golden: Path) -> None:
     segment = segment_of(golden, "rolled")
     size = segment.stat().st_size
     os.truncate(segment, size - 10)
@@ -370,20 +370,20 @@ def test_a_torn_tail_of_what_was_complete_is_told(golden: Path) -> None:
     assert [row["_corrupt_record"] is None for row in found[-2:]] == [True, False]
 
 
-def test_a_file_cut_between_two_batches_is_told(golden: Path) -> None:
+def test_a_file_truncated_between_batches_is_reported(golden: Path) -> None:
     os.truncate(segment_of(golden, "codec-none"), 0)
     with pytest.raises(CorruptRecordsError, match=r"codec-none-0/0+\.log .* below its high watermark 200"):
         Reading(golden, subscribe="codec-none").rows()
 
 
-def test_a_foreign_file_is_told(golden: Path) -> None:
+def test_a_foreign_file_is_reported(golden: Path) -> None:
     segment = segment_of(golden, "codec-none")
     segment.write_text("This is no segment, and was never one. " * 100)
     with pytest.raises(CorruptRecordsError, match=f"{segment} at position 0 .*unknown magic"):
         Reading(golden, subscribe="codec-none").rows()
 
 
-def test_missing_indexes_cost_time_and_nothing_else(golden: Path) -> None:
+def test_missing_indexes_do_not_change_the_result(golden: Path) -> None:
     for pattern in ("*.index", "*.timeindex"):
         for index in (golden / "rolled-0").glob(pattern):
             index.unlink()
@@ -401,7 +401,7 @@ def test_a_batch_larger_than_a_chunk_is_read_whole(writing: Writing, monkeypatch
     assert Reading(path).offsets() == list(range(1503))
 
 
-def test_an_unknown_option_is_named() -> None:
+def test_an_unknown_option_is_reported() -> None:
     with pytest.raises(ValueError, match="'maxoffsetspertrigger' is not supported"):
         Reading(GOLDEN, maxOffsetsPerTrigger="1")
     with pytest.raises(ValueError, match="mode is 'LENIENT'"):

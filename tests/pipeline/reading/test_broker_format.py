@@ -1,4 +1,4 @@
-"""`format("broker")` beside Spark's own connector: the same rows of the same topics, on both servers."""
+"""`format("broker")` and Spark's own connector return the same rows, from both servers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MakeTopic = Callable[..., str]
 
 
 def mixed(count: int, seed: int, partitions: int = 3) -> Iterator[Sent]:
-    """Records with and without keys and headers, tombstones, empty values, and times that go back and forth."""
+    """Yield records with and without keys and headers, tombstones, empty values, and unordered timestamps."""
     chance = Random(seed)
     for number in range(count):
         key = None if chance.random() < 0.2 else b"key-%d" % chance.randrange(100)
@@ -56,7 +56,7 @@ def mixed_topic(make_topic: MakeTopic, bootstrap: str) -> str:
     return topic
 
 
-def test_all_codecs_headers_nulls_and_several_partitions(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+def test_codecs_headers_nulls_and_partitions_are_read(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
     options = {"subscribe": mixed_topic, "includeHeaders": "true"}
     ours, theirs = (table(spark, kind, bootstrap, **options) for kind in ("broker", "kafka"))
     assert assert_same(ours, theirs) == 2000
@@ -64,7 +64,7 @@ def test_all_codecs_headers_nulls_and_several_partitions(spark: SparkSession, bo
     assert ours.where("headers is null").count() > 500
 
 
-def test_ranges_of_offsets_and_more_tasks_than_partitions(
+def test_ranges_of_offsets_are_read_by_more_tasks_than_partitions(
     spark: SparkSession, bootstrap: str, mixed_topic: str
 ) -> None:
     options = {
@@ -78,13 +78,13 @@ def test_ranges_of_offsets_and_more_tasks_than_partitions(
     assert ours.rdd.getNumPartitions() == 5
 
 
-def test_an_assigned_partition_that_is_not_there(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+def test_a_missing_assigned_partition_is_ignored(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
     options = {"assign": json.dumps({mixed_topic: [1, 7]})}
     ours, theirs = (table(spark, kind, bootstrap, **options) for kind in ("broker", "kafka"))
     assert assert_same(ours, theirs) > 500
 
 
-def test_ranges_of_time(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+def test_ranges_of_time_are_read(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
     options = {"subscribePattern": mixed_topic[:-1] + ".", "startingTimestamp": T0 + 100, "endingTimestamp": T0 + 300}
     ours, theirs = (table(spark, kind, bootstrap, **options) for kind in ("broker", "kafka"))
     assert_same(ours, theirs)
@@ -95,14 +95,14 @@ def test_ranges_of_time(spark: SparkSession, bootstrap: str, mixed_topic: str) -
     assert table(spark, "broker", bootstrap, subscribe=mixed_topic, endingTimestamp=T0 * 2).count() == 2000
 
 
-def test_a_batch_that_ends_before_it_starts(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+def test_a_batch_that_ends_before_it_starts_is_an_error(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
     options = {"subscribe": mixed_topic, "startingTimestamp": T0 + 300, "endingTimestamp": T0 + 100}
     for kind, message in (("broker", "is below the start offset"), ("kafka", "greater than the resolved end offset")):
         with pytest.raises(Exception, match=message):
             table(spark, kind, bootstrap, **options, failOnDataLoss="false").count()
 
 
-def test_batches_that_the_broker_compressed(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
+def test_batches_compressed_by_the_broker_are_read(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
     topics = [
         make_topic(compression_type=codec, message_timestamp_type="LogAppendTime")
         for codec in ("gzip", "snappy", "lz4", "zstd")
@@ -113,7 +113,7 @@ def test_batches_that_the_broker_compressed(spark: SparkSession, bootstrap: str,
     assert assert_same(ours, theirs) == 1200
 
 
-def test_a_column_alone(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+def test_single_columns_are_selected_by_schema(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
     reader = spark.read.format("broker").option("kafka.bootstrap.servers", bootstrap).option("subscribe", mixed_topic)
     ours = reader.schema("value binary").load()
     assert assert_same(ours, table(spark, "kafka", bootstrap, subscribe=mixed_topic).select("value")) == 2000
@@ -121,13 +121,13 @@ def test_a_column_alone(spark: SparkSession, bootstrap: str, mixed_topic: str) -
         reader.schema("value string").load().count()
 
 
-def test_nothing_to_read(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
+def test_a_missing_topic_is_an_error(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
     assert table(spark, "broker", bootstrap, subscribe=make_topic(partitions=2)).count() == 0
     with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
         table(spark, "broker", bootstrap, subscribe="there-is-none").count()
 
 
-def test_offsets_that_were_deleted(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+def test_deleted_offsets_are_data_loss(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.delete_records([TopicPartition(mixed_topic, index, 100) for index in range(3)]).values():
         future.result(30)
@@ -139,19 +139,21 @@ def test_offsets_that_were_deleted(spark: SparkSession, bootstrap: str, mixed_to
 
 
 @pytest.mark.parametrize("kind", ["apache"])
-def test_transactions(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
+def test_isolation_levels_select_records_of_transactions(
+    spark: SparkSession, bootstrap: str, make_topic: MakeTopic
+) -> None:
     topic = make_topic(partitions=2)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic, "compression.type": "lz4"})
     producer.init_transactions()
     for number in range(6):
         producer.begin_transaction()
         send_with(producer, topic, mixed(100, number, partitions=2))
-        producer.flush(30)  # else what is aborted may not even have been sent
+        producer.flush(30)  # otherwise the aborted records may not have been sent
         producer.abort_transaction() if number % 3 == 1 else producer.commit_transaction()
         send(bootstrap, topic, mixed(10, number, partitions=2))
     producer.begin_transaction()
     send_with(producer, topic, mixed(100, 6, partitions=2))
-    producer.flush(30)  # open: it holds the last stable offset back
+    producer.flush(30)  # this transaction stays open and limits the last stable offset
     send(bootstrap, topic, mixed(10, 7, partitions=2))
     try:
         for name in ("isolation.level", "kafka.isolation.level"):
@@ -166,7 +168,7 @@ def test_transactions(spark: SparkSession, bootstrap: str, make_topic: MakeTopic
 
 @pytest.fixture(scope="module")
 def golden_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Our broker on a log directory that Apache Kafka has written."""
+    """Our broker on a log directory of Apache Kafka."""
     directory = tmp_path_factory.mktemp("golden")
     shutil.copytree(GOLDEN / "golden_dirs", directory / "log")
     server = odradek.prepare(directory).start()
@@ -175,7 +177,7 @@ def golden_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.mark.parametrize("level", ["read_uncommitted", "read_committed"])
-def test_logs_that_kafka_has_written(spark: SparkSession, golden_server: Server, level: str) -> None:
+def test_logs_of_kafka_are_read(spark: SparkSession, golden_server: Server, level: str) -> None:
     topics = ["compacted", "transactional", "rolled", "logappend", "codec-snappy"]
     options = {"subscribe": ",".join(topics), "includeHeaders": "true", "kafka_isolation_level": level}
     ours, theirs = (table(spark, kind, golden_server.bootstrap, **options) for kind in ("broker", "kafka"))

@@ -1,4 +1,4 @@
-"""`readStream` of `format("broker")`: what belongs to a batch, and that nothing is lost or twice after a restart."""
+"""`readStream` of `format("broker")`: the offsets of a batch; nothing is lost or repeated after a restart."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def numbered(first: int, last: int, partitions: int) -> list[Sent]:
 
 @pytest.fixture
 def drain(spark: SparkSession, bootstrap: str, tmp_path: Path) -> Callable[..., list[int]]:
-    """Run a query until it has read what is there; returns the sizes of its batches. All runs share a checkpoint."""
+    """Run a query with `availableNow`; return the sizes of its batches. All runs share a checkpoint."""
 
     def run(topic: str, kind: str = "broker", **options: Any) -> list[int]:
         named = {"subscribe": topic, "startingOffsets": "earliest"} | options
@@ -46,7 +46,7 @@ def drain(spark: SparkSession, bootstrap: str, tmp_path: Path) -> Callable[..., 
 
 @pytest.fixture
 def numbers(spark: SparkSession, tmp_path: Path) -> Callable[[], list[int]]:
-    """What the file sink holds, in order."""
+    """Return the values in the file sink, in order."""
 
     def read() -> list[int]:
         values = spark.read.parquet(str(tmp_path / "out")).selectExpr("cast(cast(value as string) as int) as number")
@@ -55,7 +55,7 @@ def numbers(spark: SparkSession, tmp_path: Path) -> Callable[[], list[int]]:
     return read
 
 
-def test_batches_are_limited_and_a_restart_goes_on(
+def test_batches_are_limited_and_a_restart_continues(
     bootstrap: str, make_topic: MakeTopic, drain: Callable[..., list[int]], numbers: Callable[[], list[int]]
 ) -> None:
     topic = make_topic(partitions=2)
@@ -68,7 +68,7 @@ def test_batches_are_limited_and_a_restart_goes_on(
 
 
 @pytest.mark.parametrize("kind", ["odradek"])
-def test_a_query_goes_on_under_the_other_format(
+def test_a_query_continues_with_the_other_format(
     bootstrap: str, make_topic: MakeTopic, drain: Callable[..., list[int]], numbers: Callable[[], list[int]]
 ) -> None:
     topic = make_topic(partitions=2)
@@ -92,7 +92,7 @@ def test_a_new_partition_is_read_from_its_start(
 
 
 @pytest.mark.parametrize("kind", ["odradek"])
-def test_deleted_offsets_end_a_query_unless_it_does_not_mind(
+def test_deleted_offsets_fail_a_query_if_fail_on_data_loss_is_set(
     bootstrap: str, make_topic: MakeTopic, drain: Callable[..., list[int]], numbers: Callable[[], list[int]]
 ) -> None:
     topic = make_topic()
@@ -112,7 +112,7 @@ def test_deleted_offsets_end_a_query_unless_it_does_not_mind(
     ("option", "value", "message"),
     [("maxOffsetsPerTrigger", "x", "maxoffsetspertrigger is 'x'"), ("endingOffsets", "latest", "a stream has no end")],
 )
-def test_what_is_wrong_with_an_option_reaches_the_user(
+def test_an_error_in_an_option_reaches_the_user(
     drain: Callable[..., list[int]], option: str, value: str, message: str
 ) -> None:
     with pytest.raises(Exception, match=message) as raised:
@@ -121,7 +121,7 @@ def test_what_is_wrong_with_an_option_reaches_the_user(
 
 
 @pytest.mark.parametrize("kind", ["odradek"])
-def test_a_trigger_waits_for_the_least(
+def test_a_trigger_waits_for_min_offsets(
     spark: SparkSession, bootstrap: str, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic = make_topic()

@@ -1,4 +1,4 @@
-"""numpy and Arrow have the same numbers as by pyarrow's own ways, but pandas is not imported for it."""
+"""Conversions between numpy and Arrow equal those of pyarrow and do not import pandas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from odradek.pipeline.records.arrow_values import binary_scalar, boolean_array, number_array, number_scalar, numbers_of
 
-# What a task does with rows that it reads, and with rows that it writes.
+# The work of a task that reads, and of a task that writes.
 _ROUND_TRIP = """
 import sys
 import numpy as np
@@ -51,7 +51,7 @@ def test_neither_reading_nor_writing_imports_pandas() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(-(1 << 31), (1 << 31) - 1), st.booleans())), st.sampled_from(["int32", "int64"]))
-def test_numbers_are_what_pyarrow_makes_of_them(pairs: list[tuple[int, bool]], dtype: str) -> None:
+def test_arrays_equal_those_of_pyarrow(pairs: list[tuple[int, bool]], dtype: str) -> None:
     numbers = np.array([number for number, _ in pairs], dtype=dtype)
     is_null = np.array([null for _, null in pairs], dtype=np.bool_)
     assert_same(number_array(numbers), pa.array(numbers))
@@ -62,12 +62,12 @@ def test_numbers_are_what_pyarrow_makes_of_them(pairs: list[tuple[int, bool]], d
         assert numbers_of(whole[1:]).tolist() == whole[1:].to_pylist()
 
 
-def test_scalars() -> None:
+def test_scalars_equal_those_of_pyarrow() -> None:
     assert number_scalar(-1).equals(pa.scalar(-1, pa.int32()))
     assert [binary_scalar(value).equals(pa.scalar(value)) for value in (b"", b"\0a")] == [True, True]
 
 
-def test_numbers_that_do_not_lie_side_by_side() -> None:
+def test_strided_arrays_are_converted() -> None:
     numbers: npt.NDArray[np.int64] = np.arange(10)[::3]
     assert number_array(numbers).to_pylist() == [0, 3, 6, 9]
 

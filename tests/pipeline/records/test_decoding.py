@@ -1,4 +1,4 @@
-"""Decoding in bulk gives what the decoder of the protocol gives, record by record."""
+"""Decoding in bulk gives the same records as the protocol's decoder, which goes record by record."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def one_by_one(raw: bytes) -> Iterator[dict[str, Any]]:
 
 
 @given(st.lists(st.tuples(st.sampled_from(Codec), record_lists), max_size=6))
-def test_any_batches_are_decoded_as_one_by_one(batches: Any) -> None:
+def test_any_batches_are_decoded_as_by_the_protocol(batches: Any) -> None:
     raw = b"".join(build(records, codec, 100 * number) for number, (codec, records) in enumerate(batches))
     assert rows(raw) == list(one_by_one(raw))
 
 
 @given(st.lists(st.integers(1, 40), min_size=60, max_size=150), st.integers(0, 300))
-def test_many_small_batches_are_walked_side_by_side(sizes: list[int], length: int) -> None:
+def test_many_small_batches_are_decoded(sizes: list[int], length: int) -> None:
     raw = b"".join(
         build([(i, None, b"x" * (length * i % 301), []) for i in range(size)], base_offset=100 * number)
         for number, size in enumerate(sizes)
@@ -94,7 +94,7 @@ def test_many_small_batches_are_walked_side_by_side(sizes: list[int], length: in
 
 
 @given(st.lists(st.tuples(st.integers(0, 300), st.integers(1, 400)), min_size=1, max_size=5), st.integers(1, 100))
-def test_records_alike_are_found_in_runs(runs: list[tuple[int, int]], per_ms: int) -> None:
+def test_runs_of_records_of_one_size_are_decoded(runs: list[tuple[int, int]], per_ms: int) -> None:
     lengths = [length for length, count in runs for _ in range(count)]
     raw = build([(i // per_ms, None, b"\x02" * length, []) for i, length in enumerate(lengths)])
     assert rows(raw) == list(one_by_one(raw))
@@ -105,7 +105,7 @@ def test_records_alike_are_found_in_runs(runs: list[tuple[int, int]], per_ms: in
         st.lists(st.tuples(st.integers(0, 300), st.integers(1, 90)), min_size=1, max_size=3), min_size=8, max_size=20
     )
 )
-def test_runs_of_several_batches_are_found_side_by_side(batches: list[list[tuple[int, int]]]) -> None:
+def test_runs_in_several_batches_are_decoded(batches: list[list[tuple[int, int]]]) -> None:
     lengths = [[length for length, count in runs for _ in range(count)] for runs in batches]
     raw = b"".join(
         build([(i // 7, None, b"\x02" * length, []) for i, length in enumerate(of_batch)], base_offset=1000 * number)
@@ -114,21 +114,18 @@ def test_runs_of_several_batches_are_found_side_by_side(batches: list[list[tuple
     assert rows(raw) == list(one_by_one(raw))
 
 
-def test_wrong_guesses_of_lengths_that_find_no_varint_do_not_split_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_guesses_of_lengths_do_not_split_a_group() -> None:
     lengths = [[50 + (number + i) * 7 % 41 * (i > 0) for i in range(60)] for number in range(60)]
     raw = b"".join(
         build([(i, None, b"\xff" * length, []) for i, length in enumerate(of_batch)], base_offset=100 * number)
         for number, of_batch in enumerate(lengths)
     )
-    groups = []
-    read_fields = decoding.read_fields
-    monkeypatch.setattr(decoding, "read_fields", lambda *of: groups.append(of) or read_fields(*of))
     assert rows(raw) == list(one_by_one(raw))
-    assert len(groups) == 1
+    assert len(list(decode(whole_batches(raw), topic="t", partition=0))) == 1
 
 
 @given(record_lists, st.integers(0, 1 << 30), st.binary(min_size=1, max_size=4))
-def test_records_spoiled_under_a_right_checksum_are_refused_where_the_protocol_refuses_them(
+def test_malformed_records_with_a_valid_checksum_are_rejected_as_by_the_protocol(
     records: Any, where: int, what: bytes
 ) -> None:
     spoiled = bytearray(build(records))
@@ -139,7 +136,7 @@ def test_records_spoiled_under_a_right_checksum_are_refused_where_the_protocol_r
     raw = bytes(spoiled) + b"".join(build(plain(3), base_offset=1000 * number) for number in range(1, 10))
     try:
         expected = list(one_by_one(raw))
-    except Exception:  # noqa: BLE001 - whatever it says, the bytes are refused
+    except Exception:  # noqa: BLE001 - any error is a rejection
         [damaged, *whole] = rows(raw, mode=Mode.PERMISSIVE)
         assert damaged["_corrupt_record"] is not None
         assert whole == list(one_by_one(raw[len(spoiled) :]))
@@ -148,7 +145,7 @@ def test_records_spoiled_under_a_right_checksum_are_refused_where_the_protocol_r
 
 
 def _java_texts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Header keys that are not UTF-8 are kept by the protocol's decoder, and replaced for Spark, as Java does."""
+    """Replace header keys that are not UTF-8, as for Spark; the protocol's decoder keeps them."""
     for row in found:
         for header in row["headers"] or ():
             header["key"] = header["key"].encode(errors="surrogateescape").decode(errors="replace")
@@ -156,17 +153,17 @@ def _java_texts(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("names", [("value",), ("offset",), ("headers", "key"), ("timestamp", "topic")])
-def test_columns_are_given_as_asked_for(names: tuple[str, ...]) -> None:
+def test_columns_are_returned_in_the_requested_order(names: tuple[str, ...]) -> None:
     raw = build([(0, b"k", b"v", [("h", None)]), (1, None, None, [])])
     assert rows(raw, columns=names) == [{name: row[name] for name in names} for row in one_by_one(raw)]
 
 
-def test_only_records_of_the_range_are_given() -> None:
+def test_only_records_of_the_range_are_returned() -> None:
     raw = build(plain(10)) + build(plain(10), base_offset=20)
     assert [row["offset"] for row in rows(raw, start_offset=8, end_offset=22)] == [8, 9, 20, 21]
 
 
-def test_a_batch_outside_the_range_is_not_even_checked() -> None:
+def test_a_batch_outside_the_range_is_not_checked() -> None:
     spoiled = bytearray(build(plain(10)))
     spoiled[-1] ^= 1
     assert [row["offset"] for row in rows(bytes(spoiled) + build(plain(2), base_offset=10), start_offset=10)] == [
@@ -175,7 +172,7 @@ def test_a_batch_outside_the_range_is_not_even_checked() -> None:
     ]
 
 
-def test_log_append_time_is_the_time_of_every_record() -> None:
+def test_log_append_time_applies_to_every_record() -> None:
     raw = bytearray(build(plain(3)))
     stamp_log_append_time(raw, 0, next(batch_headers(raw))[1], NOW + 99)
     raw += build(plain(1), base_offset=3)
@@ -183,12 +180,12 @@ def test_log_append_time_is_the_time_of_every_record() -> None:
     assert found == [((NOW + 99) * 1000, 1)] * 3 + [(NOW * 1000, 0)]
 
 
-def test_a_time_that_microseconds_cannot_say_is_null() -> None:
+def test_a_timestamp_that_overflows_microseconds_is_null() -> None:
     found = rows(build([(-NOW + (1 << 62), None, b"v", []), (0, None, b"w", [])]))
     assert [row["timestamp"] for row in found] == [None, NOW * 1000]
 
 
-def test_a_batch_that_compaction_emptied_is_stepped_over() -> None:
+def test_a_batch_without_records_is_skipped() -> None:
     emptied = bytearray(build(plain(1))[:61])
     struct.pack_into(">i", emptied, 8, 49)
     struct.pack_into(">i", emptied, 57, 0)
@@ -219,16 +216,16 @@ def test_a_buffer_may_end_inside_a_batch() -> None:
     first, second = build(plain(2)), build(plain(2), base_offset=2)
     for end in range(len(second)):
         assert [row["offset"] for row in rows(first + second[:end])] == [0, 1]
-        needed = len(second) if end > 16 else 0  # the magic, which every format has at one place, must be there
+        needed = len(second) if end > 16 else 0  # the buffer must contain the magic
         assert whole_batches(first + second[:end])[1:] == ([0, len(first)], 2, needed, None)
 
 
-def test_nothing_gives_nothing() -> None:
+def test_an_empty_buffer_gives_no_records() -> None:
     assert rows(b"") == []
     assert whole_batches(b"")[1:] == ([0], None, 0, None)
 
 
-def test_a_flipped_bit_is_reported_as_the_mode_says() -> None:
+def test_a_flipped_bit_is_handled_according_to_the_mode() -> None:
     whole = build(plain(2)), build(plain(2), base_offset=2), build(plain(2), base_offset=4)
     raw = bytearray(b"".join(whole))
     raw[len(whole[0]) + 70] ^= 4
@@ -242,7 +239,7 @@ def test_a_flipped_bit_is_reported_as_the_mode_says() -> None:
 
 
 @pytest.mark.parametrize(("at", "what"), [(16, b"\x09"), (8, b"\xff\xff\xff\xff"), (8, b"\x00\x00\x00\x10")])
-def test_behind_a_head_that_cannot_be_one_nothing_is_read(at: int, what: bytes) -> None:
+def test_nothing_is_read_after_an_impossible_header(at: int, what: bytes) -> None:
     first, second = build(plain(2)), bytearray(build(plain(2), base_offset=2))
     second[at : at + len(what)] = what
     found = rows(first + bytes(second), mode=Mode.PERMISSIVE)
@@ -251,7 +248,7 @@ def test_behind_a_head_that_cannot_be_one_nothing_is_read(at: int, what: bytes) 
         rows(first + bytes(second))
 
 
-def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_are_limited_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "GROUP_BYTES", 100)
     raw = b"".join(build(plain(2), base_offset=2 * i) for i in range(50))
     assert len(list(decode(whole_batches(raw), topic="t", partition=3))) > 10
@@ -259,12 +256,14 @@ def test_groups_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(OLD_MESSAGES.glob("v[01]-*.bin")), ids=lambda path: path.stem)
-def test_messages_that_old_clients_of_kafka_made_are_decoded_with_new_batches_around(path: Path) -> None:
+def test_old_messages_are_decoded_between_new_batches(path: Path) -> None:
     messages = path.read_bytes()
-    told = list(iter_messages(messages))
+    expected = list(iter_messages(messages))
     found = rows(build(plain(2)) + messages + build(plain(2), base_offset=900))[2:-2]
-    assert [(row["offset"], row["key"], row["value"]) for row in found] == [record[:1] + record[2:4] for record in told]
-    assert [row["timestamp"] for row in found] == [record.timestamp * 1000 for record in told]
+    assert [(row["offset"], row["key"], row["value"]) for row in found] == [
+        record[:1] + record[2:4] for record in expected
+    ]
+    assert [row["timestamp"] for row in found] == [record.timestamp * 1000 for record in expected]
     kind = -1 if path.stem.startswith("v0") else int(path.stem.endswith("append-time"))
     assert {row["timestampType"] for row in found} == {kind}
     spoiled = bytearray(messages)

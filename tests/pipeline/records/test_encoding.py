@@ -1,4 +1,4 @@
-"""Arrow columns as batches: what other decoders, and Kafka's own, make of them."""
+"""Encoded batches are decoded by the protocol and by Kafka to the same records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def records_of(batch: bytes) -> list[Record]:
 
 
 @given(record_lists, st.sampled_from(Codec), st.booleans())
-def test_any_columns_are_read_back_by_the_protocol(records: Any, codec: Codec, is_sliced: bool) -> None:
+def test_the_protocol_decodes_any_encoded_columns(records: Any, codec: Codec, is_sliced: bool) -> None:
     columns = arrays([(0, b"before", b"it", [("h", b"")]), *records, (0, None, None, None)] if is_sliced else records)
     if is_sliced:
         columns = tuple(column.slice(1, len(records)) for column in columns)  # type: ignore[assignment]
@@ -60,7 +60,7 @@ def test_any_columns_are_read_back_by_the_protocol(records: Any, codec: Codec, i
     assert header.last_offset_delta == len(records) - 1
 
 
-def test_columns_come_back_as_they_went() -> None:
+def test_columns_survive_a_round_trip() -> None:
     keys, values, headers, _ = arrays([(0, b"k%d" % i, None if i % 3 else b"v" * i, None) for i in range(1000)])
     batch = encode_batch(keys, values, headers, timestamp=NOW, codec=Codec.LZ4)
     [found] = decode(whole_batches(batch), topic="t", partition=0, columns=column_names(include_headers=True))
@@ -69,14 +69,14 @@ def test_columns_come_back_as_they_went() -> None:
     assert found["headers"] == headers
 
 
-def test_neither_keys_nor_headers_need_be_given_and_text_is_taken() -> None:
+def test_keys_and_headers_are_optional_and_text_is_accepted() -> None:
     batch = encode_batch(None, pa.array(["a", None, "ä"]), timestamp=NOW)
     assert [(r.key, r.value, r.headers) for r in records_of(batch)] == [
         (None, b"a", []), (None, None, []), (None, "ä".encode(), [])
     ]  # fmt: skip
 
 
-def test_the_header_names_the_producer() -> None:
+def test_the_header_contains_the_producer() -> None:
     batch = encode_batch(
         None, pa.array([b"v"]), timestamp=NOW, producer_id=7, producer_epoch=2, base_sequence=40
     )  # fmt: skip
@@ -86,7 +86,7 @@ def test_the_header_names_the_producer() -> None:
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_a_batch_is_halved(codec: Codec) -> None:
+def test_a_batch_is_split_into_halves(codec: Codec) -> None:
     keys, values, headers, _ = arrays([(0, None, b"v%d" % i, [("h", b"x")] * (i % 3)) for i in range(301)])
     numbers = {"producer_id": 7, "producer_epoch": 2, "base_sequence": (1 << 31) - 100}
     batch = encode_batch(keys, values, headers, timestamp=NOW, codec=codec, **numbers)  # type: ignore[arg-type]
@@ -99,12 +99,12 @@ def test_a_batch_is_halved(codec: Codec) -> None:
     assert [record._replace(offset=i) for i, record in enumerate(found[0][1] + found[1][1])] == records_of(batch)
 
 
-def test_no_records_are_no_batch() -> None:
+def test_a_batch_without_records_is_rejected() -> None:
     with pytest.raises(LocalProtocolError, match="at least one record"):
         encode_batch(None, pa.array([], pa.binary()), timestamp=NOW)
 
 
-def test_the_key_of_a_header_may_not_be_null() -> None:
+def test_a_null_header_key_is_rejected() -> None:
     headers = pa.array([[{"key": None, "value": b"v"}]], HEADERS_TYPE)
     with pytest.raises(LocalProtocolError, match="header is null"):
         encode_batch(None, pa.array([b"v"]), headers, timestamp=NOW)
@@ -112,7 +112,7 @@ def test_the_key_of_a_header_may_not_be_null() -> None:
 
 @pytest.mark.interop
 @pytest.mark.java
-def test_kafka_reads_what_is_encoded(tmp_path: Path) -> None:
+def test_kafka_reads_encoded_batches(tmp_path: Path) -> None:
     records = [
         (i, b"key-%d" % i if i % 5 else None, b"value-%d " % i * 20 if i % 7 else None, [("h", b"x")] * (i % 3))
         for i in range(1000)

@@ -1,4 +1,4 @@
-"""The example, as somebody runs it: its stream is killed, and the totals are the generator's all the same."""
+"""The taxi example: the totals equal the generator's although its stream is killed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.pipeline.frames import frame, record
 pytestmark = pytest.mark.spark
 
 
-def test_the_batch_has_the_generator_s_totals(spark: SparkSession) -> None:
+def test_a_batch_query_has_the_totals_of_the_generator(spark: SparkSession) -> None:
     trips = Trips(300, seed=5)
     records = [record(number, event.key, event.value) for number, event in enumerate(trips.events())]
     assert totals_of(revenue(parse(frame(spark, records)))) == trips.totals
 
 
 @pytest.mark.timeout(600)
-def test_the_stream_is_killed_and_the_totals_are_the_generator_s(
+def test_a_killed_stream_has_the_totals_of_the_generator(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     line = ["run", "taxi", "--output", str(tmp_path), "--trips", "2000", "--kill-after", "1", "--master", "local[2]"]
@@ -34,6 +34,6 @@ def test_the_stream_is_killed_and_the_totals_are_the_generator_s(
     printed = capfd.readouterr()
     assert status == 0, printed.err
     assert "  killed" in printed.err
-    told = json.loads(printed.out)
-    assert told["agree"]
-    assert told["windows"] == len(Trips(2000, 1).totals)
+    summary = json.loads(printed.out)
+    assert summary["agree"]
+    assert summary["windows"] == len(Trips(2000, 1).totals)

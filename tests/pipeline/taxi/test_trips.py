@@ -1,4 +1,4 @@
-"""The example's generator, held against its own records and its own promises."""
+"""The generator of trips: its records have the documented properties and the totals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odradek.pipeline.taxi.trips import FIRST_DAY, MAX_LATENESS_S, WINDOW_S, Tri
 COUNT = 20_000
 
 
-def test_a_seed_gives_the_same_records_and_another_seed_others() -> None:
+def test_the_seed_determines_the_records() -> None:
     assert list(Trips(200, 7).events()) == list(Trips(200, 7).events())
     assert list(Trips(200, 7).events()) != list(Trips(200, 8).events())
 
@@ -26,7 +26,7 @@ def test_the_totals_are_those_of_the_records() -> None:
     assert trips.totals == dict(sums)
 
 
-def test_two_per_cent_are_corrected_and_five_come_late() -> None:
+def test_two_per_cent_are_corrected_and_five_are_late() -> None:
     trips = Trips(COUNT, 1)
     seen = Counter(json.loads(event.value)["trip"] for event in trips.events())
     assert sum(1 for times in seen.values() if times == 2) == trips.corrections == len(trips) - COUNT
@@ -50,6 +50,6 @@ def test_a_few_drivers_and_zones_have_most_of_the_trips_and_the_nights_are_quiet
     assert hours[18] > 5 * hours[3]
 
 
-def test_the_closing_record_comes_long_after_the_last_trip() -> None:
+def test_the_closing_record_is_long_after_the_last_trip() -> None:
     newest = max(at for _, at in Trips(COUNT, 1).totals)
     assert json.loads(closing_event().value)["at"] > newest + WINDOW_S + WATERMARK_S

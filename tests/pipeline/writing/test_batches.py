@@ -1,4 +1,4 @@
-"""Rows as the batches that a task sends: each row once, in order, and no batch larger than it should be."""
+"""The batches of a task contain each row once, in order, and do not exceed their size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BATCH = 1000
 
 
 class Sent:
-    """In place of a delivery: the records of each batch, by partition, in the order of sending."""
+    """Replaces a delivery: stores the records of each batch, by partition, in the order of sending."""
 
     def __init__(self) -> None:
         self.order: list[TopicPartition] = []
@@ -82,7 +82,7 @@ def size(records: list[Record]) -> int:
     return sum(16 + len(record.value or b"") for record in records)
 
 
-def test_a_batch_that_is_not_full_waits_for_more_of_its_partition() -> None:
+def test_a_batch_that_is_not_full_waits_for_more_rows() -> None:
     to, sent = batching()
     add(to, [(0, b"a"), (1, b"b")])
     add(to, [(0, b"c")])
@@ -92,7 +92,7 @@ def test_a_batch_that_is_not_full_waits_for_more_of_its_partition() -> None:
     assert len(sent.order) == 2
 
 
-def test_what_has_waited_for_many_other_bytes_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_waits_too_long_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "HELD_BYTES", 3000)
     to, sent = batching()
     add(to, [(1, b"a")])

@@ -1,4 +1,4 @@
-"""Writing with `format("broker")`, and with Spark's own connector: each reads what the other has written."""
+"""`format("broker")` and Spark's own connector read what the other has written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MakeTopic = Callable[..., str]
 
 
 def rows(spark: SparkSession, count: int = 3000) -> DataFrame:
-    """Keys of every length from 0 to 12, some null; null and empty values; none to two headers."""
+    """Return rows with keys of 0 to 12 bytes, some null; null and empty values; up to two headers."""
     key = "cast(substr(concat('key-', id, '-long'), 1, cast(id % 13 as int)) as binary)"
     value = "cast(repeat(cast(id as string), cast(id % 9 as int)) as binary)"
     return spark.range(count, numPartitions=3).selectExpr(
@@ -38,7 +38,7 @@ def write(frame: DataFrame, kind: str, bootstrap: str, topic: str, **options: st
     writer.option("topic", topic).options(**{name.replace("_", "."): text for name, text in options.items()}).save()
 
 
-def test_rows_come_back_from_either_reader(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
+def test_both_formats_read_the_rows_back(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(partitions=3)
     codecs = ["none", "gzip", "snappy", "lz4", "zstd"]
     for codec in codecs:
@@ -50,7 +50,7 @@ def test_rows_come_back_from_either_reader(spark: SparkSession, bootstrap: str, 
     assert_same(ours.select("key", "value", "headers"), nullable(ours, sent))
 
 
-def test_both_writers_put_a_key_into_the_same_partition(
+def test_both_writers_choose_the_same_partition_for_a_key(
     spark: SparkSession, bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topics = {kind: make_topic(partitions=5) for kind in ("broker", "kafka")}
@@ -93,7 +93,7 @@ def test_records_without_a_key_reach_all_partitions(spark: SparkSession, bootstr
     assert len(counts) == 3
 
 
-def test_batches_are_as_large_as_the_topic_takes(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
+def test_batches_are_split_to_fit_the_topic(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(max_message_bytes=10000)
     write(spark.range(1000).selectExpr("repeat('x', 300) as value"), "broker", bootstrap, topic)
     assert table(spark, "broker", bootstrap, subscribe=topic).count() == 1000
@@ -103,7 +103,7 @@ def test_batches_are_as_large_as_the_topic_takes(spark: SparkSession, bootstrap:
 
 
 @pytest.mark.parametrize("kind", ["odradek"])
-def test_a_partition_that_is_not_there_is_refused(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
+def test_a_missing_partition_is_rejected(spark: SparkSession, bootstrap: str, make_topic: MakeTopic) -> None:
     with pytest.raises(Exception, match="column partition contains 9, but"):
         write(spark.sql("select 'x' as value, 9 as partition"), "broker", bootstrap, make_topic())
 
@@ -123,5 +123,5 @@ def test_a_stream_is_written(spark: SparkSession, bootstrap: str, make_topic: Ma
 
 
 def nullable(like: DataFrame, frame: DataFrame) -> DataFrame:
-    """The rows of `frame` with the schema of `like`, whose columns may all be null."""
+    """Return the rows of `frame` with the schema of `like`, all columns nullable."""
     return frame.sparkSession.createDataFrame(frame.rdd, like.select("key", "value", "headers").schema)

@@ -32,7 +32,7 @@ VALUE = columns(value=BINARY)
 
 
 @pytest.mark.parametrize("schema", [VALUE, columns(key=TEXT, value=TEXT, partition=INT, other=LONG, headers=HEADERS)])
-def test_columns_that_can_be_written(schema: StructType) -> None:
+def test_valid_columns_are_accepted(schema: StructType) -> None:
     check_columns(schema, write_options(TO_TOPIC))
 
 
@@ -46,17 +46,17 @@ def test_columns_that_can_be_written(schema: StructType) -> None:
         (columns(value=BINARY, headers=ArrayType(TEXT)), "column headers must be array<struct<key:string"),
     ],
 )
-def test_columns_that_cannot_be_written_are_named(schema: StructType, message: str) -> None:
+def test_invalid_columns_are_reported(schema: StructType, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         check_columns(schema, write_options(TO_TOPIC))
 
 
-def test_a_topic_is_needed_as_an_option_or_a_column() -> None:
+def test_a_topic_is_required_as_an_option_or_a_column() -> None:
     check_columns(columns(topic=TEXT, value=BINARY), write_options(BROKER))
     with pytest.raises(ValueError, match="no topic to write to"):
         check_columns(VALUE, write_options(BROKER))
 
 
-def test_a_topic_is_not_overwritten() -> None:
+def test_overwrite_mode_is_rejected() -> None:
     with pytest.raises(ValueError, match="a topic only grows"):
         BrokerWriter(TO_TOPIC, VALUE, overwrite=True)
