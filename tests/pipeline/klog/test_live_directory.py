@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from odradek.pipeline.klog.segment_reader import SegmentGoneError
 from tests.peers import odradek
 from tests.peers.server import Server
-from tests.pipeline.klog.test_source import Reading
+from tests.pipeline.klog.readings import Reading
 
 pytestmark = pytest.mark.interop
 

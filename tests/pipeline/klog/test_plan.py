@@ -1,0 +1,82 @@
+"""The tasks of a query: pieces of segments, ranges of offsets and times, filters."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan
+
+from odradek.pipeline.klog import plan as klog_plan
+from odradek.pipeline.klog.plan import OffsetRangeError
+from tests.pipeline.klog.readings import GOLDEN, Reading
+from tests.storage.logs import NOW
+
+
+def test_a_large_segment_is_divided_between_tasks_at_index_entries() -> None:
+    whole, pieces = Reading(GOLDEN, subscribe="rolled"), Reading(GOLDEN, subscribe="rolled", minPartitions="20")
+    assert len(whole.tasks) < 10
+    assert len(pieces.tasks) > 15
+    assert pieces.bytes == whole.bytes
+    assert len({task.range.path for task in pieces.tasks if task.range}) == len(whole.tasks)
+    assert pieces.offsets() == whole.offsets()
+
+
+def test_every_processor_gets_a_task_if_the_log_is_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = len(Reading(GOLDEN, subscribe="rolled").tasks)
+    monkeypatch.setattr("os.cpu_count", lambda: 20)
+    assert len(Reading(GOLDEN, subscribe="rolled").tasks) == few
+    monkeypatch.setattr(klog_plan, "_FEWEST_BYTES", 1)
+    assert len(Reading(GOLDEN, subscribe="rolled").tasks) > 15
+    assert len(Reading(GOLDEN, subscribe="rolled", maxPartitionBytes=str(1 << 20)).tasks) == few
+    assert len(Reading(GOLDEN, subscribe="rolled", minPartitions="1").tasks) == few
+
+
+def test_only_the_bytes_of_a_range_of_offsets_are_read() -> None:
+    part = Reading(GOLDEN, subscribe="rolled", startingOffsets='{"rolled":{"0":9000}}',
+                   endingOffsets='{"rolled":{"0":9010}}')  # fmt: skip
+    assert part.offsets() == list(range(9000, 9010))
+    assert part.bytes < Reading(GOLDEN, subscribe="rolled").bytes / 50
+
+
+def test_filters_are_pushed_down_to_the_indexes() -> None:
+    whole = Reading(GOLDEN, subscribe="rolled")
+    young = datetime.fromtimestamp(whole.rows()[15_000]["timestamp"].timestamp(), UTC)
+    by_offset = Reading(
+        GOLDEN, [GreaterThanOrEqual(("offset",), 9000), LessThan(("offset",), 9010)], subscribe="rolled"
+    )
+    assert set(range(9000, 9010)) <= set(by_offset.offsets()) <= set(range(9000, 9011))
+    assert by_offset.bytes < whole.bytes / 50
+    by_time = Reading(GOLDEN, [GreaterThan(("timestamp",), young)], subscribe="rolled")
+    assert {row["offset"] for row in whole.rows() if row["timestamp"] > young} <= set(by_time.offsets())
+    assert by_time.bytes < whole.bytes / 3
+    by_topic = Reading(GOLDEN, [In(("topic",), ("codec-lz4", "rolled")), EqualTo(("partition",), 0)])
+    assert {task.topic for task in by_topic.tasks} == {"codec-lz4", "rolled"}
+    assert Reading(GOLDEN, [EqualTo(("partition",), 1)]).tasks == []
+
+
+def test_a_range_of_time_is_found_through_the_time_index() -> None:
+    whole = Reading(GOLDEN, subscribe="rolled")
+    rows = whole.rows()
+    start, end = (round(rows[number]["timestamp"].timestamp() * 1000) for number in (5000, 5100))
+    part = Reading(GOLDEN, subscribe="rolled", startingTimestamp=str(start), endingTimestamp=str(end))
+    first = next(row["offset"] for row in rows if row["timestamp"].timestamp() * 1000 >= start)
+    last = next(row["offset"] for row in rows if row["timestamp"].timestamp() * 1000 >= end)
+    assert part.offsets() == list(range(first, last))
+    assert part.bytes < whole.bytes / 20
+
+
+def test_a_time_after_the_last_record_is_an_error_or_the_end() -> None:
+    late = str(NOW * 2)
+    with pytest.raises(OffsetRangeError, match="rolled-0 has no record as late as"):
+        Reading(GOLDEN, subscribe="rolled", startingTimestamp=late)
+    strategy = {"startingOffsetsByTimestampStrategy": "latest"}
+    assert Reading(GOLDEN, subscribe="rolled", startingTimestamp=late, **strategy).tasks == []
+    assert len(Reading(GOLDEN, subscribe="rolled", endingTimestamp=late).offsets()) == 20_000
+
+
+def test_missing_offsets_are_an_error_unless_fail_on_data_loss_is_false() -> None:
+    asked = {"subscribe": "rolled", "endingOffsets": '{"rolled":{"0":20001}}'}
+    with pytest.raises(OffsetRangeError, match="offset 20001 of rolled-0"):
+        Reading(GOLDEN, **asked)
+    assert len(Reading(GOLDEN, failOnDataLoss="false", **asked).offsets()) == 20_000
