@@ -19,28 +19,30 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_range(options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
+def read_range(options: ReadOptions, columns: Sequence[str], offset_range: OffsetRange) -> Iterator[pa.RecordBatch]:
     """Yield the records of a range, megabytes at a time. Raises ClientError, CorruptRecordsError, DataLossError."""
     freeze_modules()
     try:
         with FetchClient(options.cluster) as client:
-            start = wanted.start
-            while start < wanted.end:
+            start = offset_range.start
+            while start < offset_range.end:
                 try:
-                    yield from _read(client, options, columns, wanted._replace(start=start))
+                    yield from _read(client, options, columns, offset_range._replace(start=start))
                     return
                 except OffsetOutOfRangeError:
-                    start = _skip(options, wanted._replace(start=start))
+                    start = _skip(options, offset_range._replace(start=start))
     except (EndOfLogError, UnknownTopicError) as error:
         report_data_loss(options, f"{error}.")
 
 
-def _read(client: FetchClient, options: ReadOptions, columns: Sequence[str], wanted: OffsetRange) -> Iterator[Any]:
-    topic, index = wanted.partition
+def _read(
+    client: FetchClient, options: ReadOptions, columns: Sequence[str], offset_range: OffsetRange
+) -> Iterator[Any]:
+    topic, index = offset_range.partition
     for fetched in client.fetch(
-        wanted.partition,
-        wanted.start,
-        wanted.end,
+        offset_range.partition,
+        offset_range.start,
+        offset_range.end,
         isolation_level=options.isolation_level,
         fetch_bytes=options.fetch_bytes,
     ):
@@ -49,17 +51,17 @@ def _read(client: FetchClient, options: ReadOptions, columns: Sequence[str], wan
             topic=topic,
             partition=index,
             columns=columns,
-            start_offset=wanted.start,
-            end_offset=wanted.end,
+            start_offset=offset_range.start,
+            end_offset=offset_range.end,
             aborted=fetched.aborted,
         )
 
 
-def _skip(options: ReadOptions, wanted: OffsetRange) -> int:
+def _skip(options: ReadOptions, offset_range: OffsetRange) -> int:
     """Return the offset to continue at after OFFSET_OUT_OF_RANGE: the earliest or the end. Raises DataLossError."""
     with closing(ClusterOffsets(options.cluster, options.isolation_level)) as offsets:
-        earliest = offsets.earliest([wanted.partition])[wanted.partition]
-    start = min(earliest, wanted.end) if earliest > wanted.start else wanted.end
-    topic, index = wanted.partition
-    report_data_loss(options, f"The offsets from {wanted.start} to {start} of {topic}-{index} no longer exist.")
+        earliest = offsets.earliest([offset_range.partition])[offset_range.partition]
+    start = min(earliest, offset_range.end) if earliest > offset_range.start else offset_range.end
+    topic, index = offset_range.partition
+    report_data_loss(options, f"The offsets from {offset_range.start} to {start} of {topic}-{index} no longer exist.")
     return start

@@ -67,9 +67,9 @@ class BrokerDataSource(DataSource):
 class RangePartition(InputPartition):
     """The work of a task: a range of offsets."""
 
-    def __init__(self, wanted: OffsetRange) -> None:
-        super().__init__(wanted)
-        self.wanted = wanted
+    def __init__(self, offset_range: OffsetRange) -> None:
+        super().__init__(offset_range)
+        self.offset_range = offset_range
 
 
 class BrokerReader(DataSourceReader):
@@ -96,7 +96,7 @@ class BrokerReader(DataSourceReader):
             return iter(())  # Spark creates a partition of its own when there are none
         from odradek.pipeline.reading.partition_reader import read_range
 
-        return read_range(self._options, self._columns, partition.wanted)
+        return read_range(self._options, self._columns, partition.offset_range)
 
 
 def plan(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartition]:

@@ -116,7 +116,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         from odradek.pipeline.reading.partition_reader import read_range
 
         assert isinstance(partition, RangePartition)
-        return read_range(self._options, self._columns, partition.wanted)
+        return read_range(self._options, self._columns, partition.offset_range)
 
     def stop(self) -> None:
         if self._offsets is not None:
