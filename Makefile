@@ -1,9 +1,10 @@
-# Python 3.11 and make are all that is needed; every target sets up what it uses, and does nothing twice.
+# Needs only Python 3.11 and make. Each target installs what it uses, and installs nothing twice.
 PYTHON ?= python3.11
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-# Where `make run` listens, keeps its log and serves metrics (0: any free port, -1: nowhere); how often `make crash` kills a broker; how long `make fuzz` goes on.
+# The port, the log directory and the port for metrics of `make run` (0: any free port, -1: no metrics); how often
+# `make crash` kills a broker; how many seconds `make fuzz` runs; how often `make crash-streams` kills a query.
 PORT    ?= 9092
 DATA    ?= data
 METRICS ?= 9404
@@ -11,14 +12,14 @@ CYCLES  ?= 1000
 SECONDS ?= 600
 KILLS   ?= 10
 
-# How many processes run the tests: as many as there are processors, up to four, for each may start a Java machine.
+# How many processes run the tests: one for each processor, up to four, because each may start a Java machine.
 WORKERS ?= auto
 
-# The clients' own suites that `make peers` runs; all of them by default.
+# The suites of other clients that `make peers` runs; all by default.
 SUITES ?=
 
-# What `make bench` measures (all of it) and `make compare` compares (raw work), the commit that it is compared with,
-# and more arguments for the benchmark, as in `make bench GROUPS=raw.fetch BENCH_ARGS='--rounds 1 --output /tmp/one'`.
+# What `make bench` measures (default: everything) and `make compare` compares (default: raw work), the other commit, and
+# more arguments for the benchmark, as in `make bench GROUPS=raw.fetch BENCH_ARGS='--rounds 1 --output /tmp/one'`.
 GROUPS     ?=
 COMMIT     ?= HEAD~1
 BENCH_ARGS ?=
@@ -32,7 +33,7 @@ help: ## This list
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# The two stamps are newer than pyproject.toml exactly when what it asks for is installed.
+# A stamp is newer than pyproject.toml exactly if the requirements in it are installed.
 $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
@@ -45,7 +46,7 @@ $(VENV)/.bench: $(VENV)/.everything
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
 
-run: $(VENV)/.runtime ## A broker on embedded storage, on loopback (PORT=9092 DATA=data METRICS=9404)
+run: $(VENV)/.runtime ## A broker on loopback (PORT=9092 DATA=data METRICS=9404)
 	@exec $(BIN)/python -m broker --config config/server.properties \
 	    --override listeners=PLAINTEXT://127.0.0.1:$(PORT) --override log.dirs=$(DATA) \
 	    --override metrics.port=$(METRICS) --override group.initial.rebalance.delay.ms=0
@@ -58,21 +59,21 @@ setup: $(VENV)/.everything ## .venv with the broker, the client, the pipeline an
 test: $(VENV)/.everything ## The whole suite, real clients and Java tools included
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 $(PYTEST_ARGS)
 
-peers: $(VENV)/.everything ## The suites inside franz-go, sarama, kafka-go, kafka-python, against a fresh broker (needs Go; half an hour; SUITES=sarama)
+peers: $(VENV)/.everything ## The suites of franz-go, sarama, kafka-go and kafka-python against a new broker (needs Go; half an hour; SUITES=sarama)
 	$(BIN)/python -m tests.peers.suites $(SUITES)
 
 lint: $(VENV)/.everything ## ruff: rules and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-format: $(VENV)/.everything ## Format the tree, and fix what ruff can
+format: $(VENV)/.everything ## Format the tree, and apply ruff's fixes
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
 types: $(VENV)/.everything ## mypy, strict
 	$(BIN)/mypy
 
-contracts: $(VENV)/.everything ## Who may import whom
+contracts: $(VENV)/.everything ## import-linter: which package may import which
 	$(BIN)/lint-imports --no-logo
 
 docs: $(VENV)/.everything ## Regenerate docs/ and config/ from the tables in the code
@@ -83,43 +84,43 @@ docs: $(VENV)/.everything ## Regenerate docs/ and config/ from the tables in the
 crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer, and check its log (CYCLES=1000)
 	$(BIN)/python -m tests.crash.kill_nine --cycles $(CYCLES)
 
-fuzz: $(VENV)/.everything ## Throw spoiled requests at a broker, and check that nothing comes of it (SECONDS=600)
+fuzz: $(VENV)/.everything ## Send damaged requests to a broker, and check that it survives them unchanged (SECONDS=600)
 	$(BIN)/python -m tests.fuzz.listener --seconds $(SECONDS)
 
-crash-streams: $(VENV)/.everything ## Kill a streaming query's driver, executors and workers, and count what it has copied (KILLS=10)
+crash-streams: $(VENV)/.everything ## Kill a streaming query's driver, executors and workers, and count the copied records (KILLS=10)
 	$(BIN)/python -m tests.pipeline.kill_streams --kills $(KILLS)
 
 pipeline-cluster: $(VENV)/.everything ## Jobs of the pipeline on a Spark master with two workers, packaged as for a cluster
 	$(BIN)/python -m pytest tests/pipeline/cluster.py
 
-coverage: $(VENV)/.everything ## The suite without processes, under coverage
+coverage: $(VENV)/.everything ## The tests that start no processes, under coverage
 	$(BIN)/coverage run -m pytest -m 'not interop and not crash and not fuzz and not spark'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-check: lint types contracts test ## Everything that continuous integration asks for
+check: lint types contracts test ## Everything that continuous integration runs
 
-bench: $(VENV)/.bench ## The same work on Apache Kafka and here, in turns: benchmarks/RESULTS.md (an hour; GROUPS=raw for a part)
+bench: $(VENV)/.bench ## The same work on Apache Kafka and Odradek, in turns: benchmarks/RESULTS.md (an hour; GROUPS=raw for a part)
 	$(BIN)/python -m benchmarks.side_by_side $(GROUPS) $(BENCH_ARGS)
 
-bench-quick: $(VENV)/.bench ## A few kinds of it in two minutes; writes nothing
+bench-quick: $(VENV)/.bench ## A few kinds of that work in two minutes; writes no file
 	$(BIN)/python -m benchmarks.side_by_side --quick $(BENCH_ARGS)
 
-compare: $(VENV)/.bench ## This tree beside an earlier commit: is anything slower? (COMMIT=HEAD~1)
+compare: $(VENV)/.bench ## This tree beside an earlier commit; reports what became slower (COMMIT=HEAD~1)
 	$(BIN)/python -m benchmarks.side_by_side --against $(COMMIT) $(GROUPS) $(BENCH_ARGS)
 
-compile: $(VENV)/.everything uncompile ## Compile the hottest modules in place: what a wheel is (needs a C compiler)
+compile: $(VENV)/.everything uncompile ## Compile the hottest modules in place, as in a wheel (needs a C compiler)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77'
 	ODRADEK_COMPILE=1 $(BIN)/python setup.py --quiet build_ext --inplace
 
-test-compiled: compile ## The suite on compiled modules, which are removed when all has passed
+test-compiled: compile ## The suite on compiled modules, which are removed if it passes
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 $(PYTEST_ARGS)
 	$(MAKE) uncompile
 
-# A compiled module hides its Python file, whatever is changed in there.
-uncompile: ## Run the Python files again
+# A compiled module hides its Python file, and with it every change of the file.
+uncompile: ## Remove the compiled modules, so that the Python files run again
 	@find broker client protocol -name '*.so' -delete
 	@rm -rf odradek_*__mypyc.*.so build
 
-clean: uncompile ## Remove what the other targets made, apart from the broker's log
+clean: uncompile ## Remove what the other targets made, except the broker's log
 	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist *.egg-info

@@ -1,13 +1,13 @@
-"""`python -m broker`: one broker as a process, and what looks at the log directory of one.
+"""`odradek broker`, and `python -m broker` in a checkout: one broker as a process.
 
 ```
-python -m broker [--config FILE] [--override NAME=VALUE]... [--read-only] | --help-config | --version
+odradek broker [--config FILE] [--override NAME=VALUE]... [--read-only] | --help-config | --version
 python -m broker inspect DIR … | verify DIR …         see `odradek.broker.inspection.command`
 ```
 
-It runs until SIGTERM or SIGINT, then answers what it has received, leaves nothing to recover and exits with 0. It
-exits with 1 and one line on standard error for each thing that keeps it from starting or running, and with 2 if the
-command line is wrong.
+The broker runs until SIGTERM or SIGINT. Then it answers the requests that it has received, closes its logs so that
+nothing needs recovery, and exits with 0. If it cannot start or run, it prints a line for each problem on standard error
+and exits with 1. It exits with 2 if the command line is wrong.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
 
 
 async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
-    """Run a broker until it is told to stop or fails; return the exit status. Raises what `Broker.start` raises."""
+    """Run a broker until a signal stops it or it fails; return the exit status. Raises what `Broker.start` raises."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     broker = Broker(config, read_only=read_only)
-    gc.disable()  # a start makes little garbage and much that stays
+    gc.disable()  # a start allocates much that stays, and little garbage
     starting = loop.create_task(broker.start())
     stopping = loop.create_task(stop.wait())
     failing = loop.create_task(broker.failed.wait())
@@ -86,7 +86,8 @@ async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
     else:
         starting.result()
         _LOG.info("started")
-        # What is alive now stays: the collector need not look at it again. Embedded brokers end sooner.
+        # The objects that exist now stay until the end, so the collector skips them from now on. Embedded brokers end
+        # sooner, so they do not do this.
         gc.freeze()
         gc.enable()
         await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
@@ -103,7 +104,7 @@ def _version() -> str:
 
 
 def _first_line(path: str | None, config: BrokerConfig) -> dict[str, str | int]:
-    """The fields of the first line: which program this is, what configured it, and where it reads and writes."""
+    """Return the fields of the first line: version, configuration, log directories and listeners."""
     return {
         "version": _version(),
         "config": path or "defaults",
@@ -114,7 +115,7 @@ def _first_line(path: str | None, config: BrokerConfig) -> dict[str, str | int]:
 
 
 def _runner() -> Callable[[Coroutine[Any, Any, int]], int]:
-    """The fastest way to run a loop that there is here."""
+    """Return `run` of uvloop, or of asyncio where uvloop is not installed."""
     try:
         import uvloop
     except ImportError:
@@ -137,11 +138,11 @@ def _parser(program: str) -> argparse.ArgumentParser:
         type=_assignment,
         help="a property, in place of the file's; may be repeated",
     )
+    parser.add_argument("--read-only", action="store_true", help="serve a log directory without changing it")
+    parser.add_argument("--help-config", action="store_true", help="print every property with its meaning")
     parser.add_argument(
-        "--read-only", action="store_true", help="serve a log directory as it is, and change nothing in it"
+        "--version", action="store_true", help="print the version, and whether its modules are compiled"
     )
-    parser.add_argument("--help-config", action="store_true", help="print every property and what it means")
-    parser.add_argument("--version", action="store_true", help="print the version, and whether it is compiled")
     return parser
 
 

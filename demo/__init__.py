@@ -1,9 +1,9 @@
-"""The classic walk-through of a Kafka log, for newcomers: `make demo`, or `python -m demo`.
+"""A walk through a Kafka log for newcomers: `make demo`, or `python -m demo`.
 
 | module | what |
 |---|---|
-| `walk_through` | the steps: what is said, what is typed |
-| `__main__` | a broker of its own for them |
+| `walk_through` | the steps, each with its text and its command |
+| `__main__` | the broker for them |
 
-Everything that is typed can be typed by hand; nothing of the user's is touched.
+A reader can type every command; the demo changes no files of the user.
 """

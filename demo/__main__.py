@@ -1,6 +1,6 @@
-"""`python -m demo`: the walk-through, with a broker of its own in a new directory under demo/data/, which stays.
+"""`python -m demo`: the walk-through, with its own broker in a new directory under demo/data/, which it keeps.
 
-Not under data/, which `make run` serves.
+It does not use data/, which `make run` serves.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--lines", type=int, default=1_000_000, help="records (default: %(default)s)")
     arguments = parser.parse_args()
     if arguments.lines < _FEWEST_LINES:
-        parser.error(f"--lines: {arguments.lines} are too few to see segments: give {_FEWEST_LINES} or more")
+        parser.error(f"--lines: {arguments.lines} are too few to see segments: use {_FEWEST_LINES} or more")
     directory = _new_directory(Path("demo/data"))
     log_dir = directory / "log"
     port = _free_port()
@@ -32,24 +32,24 @@ def main() -> int:
         *("--override", f"listeners=PLAINTEXT://127.0.0.1:{port}"),
         *("--override", f"log.dirs={log_dir}"),
     ]
-    print(f"A broker of this demo's own, with its log in {log_dir}:\n\n   $ {' '.join(command)}", flush=True)
+    print(f"The demo starts its own broker, with its log in {log_dir}:\n\n   $ {' '.join(command)}", flush=True)
     with (directory / "broker.log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as broker:
         try:
             _wait_until_it_listens(broker, port)
             WalkThrough(f"127.0.0.1:{port}", log_dir, directory, arguments.lines).run()
         except StepError as error:
-            print(f"\n{error}; what the broker says is in {directory / 'broker.log'}", file=sys.stderr)
+            print(f"\n{error}; the broker's log is in {directory / 'broker.log'}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
             return 130
         finally:
             broker.terminate()
-    print(f"\nThe broker is stopped. All files are in {directory}; `rm -r {directory}` removes them.")
+    print(f"\nThe broker has stopped. All files are in {directory}; `rm -r {directory}` removes them.")
     return 0
 
 
 def _new_directory(parent: Path) -> Path:
-    """Make the first of walk1, walk2, … that is not there."""
+    """Make the first of walk1, walk2, … that does not exist."""
     parent.mkdir(parents=True, exist_ok=True)
     for number in itertools.count(1):
         directory = parent / f"walk{number}"

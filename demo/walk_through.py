@@ -1,7 +1,7 @@
-"""The steps: create a topic of small segments, fill it from a file, look into the log, find a time, read from there.
+"""The steps: create a topic with small segments, fill it from a file, print its log, find a time, read from there.
 
-Each step prints what it is about, the command as one would type it, and what the command printed, and keeps the latter
-for whoever wants to check it (`WalkThrough.printed`, by the name of the step).
+Each step prints an explanation, a command, and the output of the command. `WalkThrough.printed` keeps the output by the
+name of the step, so that tests can check it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ TOPIC = "hello"
 
 
 class StepError(Exception):
-    """A command failed; says which and how."""
+    """A command failed; the message names it and its exit status."""
 
 
 class WalkThrough:
-    """One walk through a log of `lines` records, with the broker at `bootstrap` and its log directory at hand.
+    """One walk through a log of `lines` records, with the broker at `bootstrap` and its log directory.
 
-    Of less than 100,000 lines there are no segments to see. Works in `directory`, which must exist; the file of lines
-    comes there.
+    Less than 100,000 lines make only one segment. The file of lines is written into `directory`, which must exist.
     """
 
     def __init__(self, bootstrap: str, log_dir: Path, directory: Path, lines: int) -> None:
@@ -48,29 +47,29 @@ class WalkThrough:
         self._step("lines", f"A file of {self._lines:,} lines.", _lines_command(self._lines, self._file))
         self._step(
             "produce",
-            "Each line becomes a record. Records travel and lie in batches.",
+            "Each line becomes a record. Records are sent and stored in batches.",
             f"{self._odradek} produce {its} --file {self._file} --summary",
         )
         self._step(
             "segments",
-            "A segment is called after the offset of its first record. Beside the .log lie two sparse indexes: from"
-            " offsets to positions in it, and from timestamps to offsets.",
+            "A segment is named by the offset of its first record. Beside the .log are two sparse indexes: from"
+            " offsets to positions in the .log, and from timestamps to offsets.",
             f"ls -l {self._partition}",
         )
         first, second = (self._partition / f"{name:020}" for name in self._base_offsets()[:2])
         self._step(
             "log",
-            "The first segment, batch by batch. CRC-32C says whether a batch is as it was written.",
+            "The first segment, batch by batch. The checksum, CRC-32C, shows whether a batch is as it was written.",
             f"{self._odradek} dump-log --files {first}.log",
         )
         self._step(
             "index",
-            "The second segment's index: the last offset of a batch, and where in the .log the batch begins.",
+            "The second segment's index: the last offset of a batch, and the position of the batch in the .log.",
             f"{self._odradek} dump-log --files {second}.index",
         )
         self._step(
             "timeindex",
-            "And its time index: the latest timestamp so far, and the offset that had it.",
+            "Its time index: the latest timestamp so far, and the offset of the record that has it.",
             f"{self._odradek} dump-log --files {second}.timeindex",
         )
         self._find_and_read(its)
@@ -83,19 +82,19 @@ class WalkThrough:
         middle = self._lines // 2
         self._step(
             "middle",
-            f"When was the record in the middle, at offset {middle:,}, made? Its timestamp, in milliseconds:",
+            f"The timestamp, in milliseconds, of the record in the middle, at offset {middle:,}:",
             f"{self._odradek} consume {its} --offset {middle} --max-messages 1 --format '%T\\n' 2>/dev/null",
         )
         timestamp = int(self.printed["middle"])
         self._step(
             "offset",
-            "Which is the first record of that millisecond? The indexes find it without reading the log.",
+            "The first record of that millisecond. The indexes find it without reading the whole log.",
             f"{self._odradek} topics offsets {its} --time {timestamp}",
         )
         offset = int(self.printed["offset"].split()[6])
         self._step(
             "read",
-            "Reading from there:",
+            "The records from that offset on:",
             f"{self._odradek} consume {its} --offset {offset} --max-messages 5 --print offset,timestamp,value",
         )
 
@@ -113,7 +112,7 @@ class WalkThrough:
 
 
 def shown_interpreter() -> Path:
-    """This Python, as one would type it here."""
+    """Return the path of this Python, relative if it is below the current directory."""
     interpreter = Path(sys.executable)
     here = Path.cwd()
     return interpreter.relative_to(here) if interpreter.is_relative_to(here) else interpreter

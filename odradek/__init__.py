@@ -6,8 +6,8 @@
 | `Producer`, `Consumer`, `Admin` | the asyncio client |
 | `odradek.broker`, `odradek.client`, `odradek.protocol`, `odradek.pipeline` | the packages, in folders of those names |
 
-The four names are imported at their first use, so that a program that only produces never loads the broker. In the
-repository the packages are links to the folders beside this one.
+The four names are imported at their first use, so a program that only produces does not load the broker. The command
+`odradek` is in `odradek.commands`. In the repository the packages are links to the folders beside this one.
 """
 
 from __future__ import annotations

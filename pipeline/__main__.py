@@ -1,4 +1,4 @@
-"""`python -m pipeline`; also what spark-submit is given to run (docs/pipeline.md)."""
+"""`odradek pipeline`, and `python -m pipeline` in a checkout; spark-submit runs this file, too (docs/pipeline.md)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ def main(arguments: Sequence[str], program: str = "python -m pipeline") -> int:
     was_told_to_end = False
 
     def end_as_by_ctrl_c(_number: int, _frame: FrameType | None) -> None:
-        # What a job has started, other processes too, is ended on its way out, which a SIGTERM alone would not go.
-        # No SIGINT is raised for it: a shell starts what runs in the background with that ignored. `timeout` sends it
-        # twice, and the second must not cut that way short.
+        # A job ends the processes that it has started when this exception unwinds its stack; SIGTERM's default action
+        # would not. SIGINT would not do: shells start background processes with SIGINT ignored. `timeout` sends SIGTERM
+        # twice, and the second one must not interrupt the unwinding.
         nonlocal was_told_to_end
         if not was_told_to_end:
             was_told_to_end = True

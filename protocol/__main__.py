@@ -1,6 +1,13 @@
-"""`python -m protocol`: the APIs, how a version of one is laid out, and what bytes mean.
+"""`odradek protocol`, and `python -m protocol` in a checkout: Kafka's APIs, the layouts of messages, bytes explained.
 
-Exit status: 0, 1 when the bytes are malformed, 2 when the arguments are.
+| command | prints |
+|---|---|
+| `list` | the APIs with their keys and versions |
+| `show API` | the versions of an API, and what each changed |
+| `show API VERSION` | the layout of that version, and its codec |
+| `decode request API VERSION HEX`, `decode response …` | each field of the bytes with its offset and value |
+
+The exit status is 0, 1 if the bytes are malformed, 2 if the command line is wrong.
 """
 
 from __future__ import annotations
@@ -18,12 +25,12 @@ from odradek.protocol.cli.api_text import show_history, show_list, show_version
 from odradek.protocol.cli.explainer import Explainer, Row
 from odradek.protocol.errors import RemoteProtocolError
 
-HEX_BYTES_SHOWN = 8  # of a row: more would push its value off the screen
+HEX_BYTES_SHOWN = 8  # of a row; more would move its value off the screen
 
 DECODE_HELP = """\
 Explain a whole request or response: its header, its body and, by their headers, the record batches inside. Each line
-gives an offset, bytes, a field and its value. The header of a request must name the API and version given; a response
-does not name its own. The four bytes of size in front of a frame may be there or not.
+gives an offset, bytes, a field and its value. The header of a request must have the given API and version; a response
+does not contain them. The four bytes of size in front of a frame may be missing.
 """
 EXAMPLES = """\
 examples:
@@ -99,7 +106,7 @@ def _print(lines: Iterable[str]) -> int:
 
 
 def _decode(data: bytes, api: Api, version: int, is_request: bool) -> int:
-    """Print what can be explained; a frame is tried with its size in front first, where its first bytes say that."""
+    """Print the fields up to the first malformed one. First bytes that equal the size are read as the size first."""
     readings = [0]
     if len(data) >= 4 and int.from_bytes(data[:4]) == len(data) - 4:
         readings.insert(0, 4)

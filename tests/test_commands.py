@@ -186,7 +186,7 @@ def test_flags_of_the_cluster_may_stand_before_the_command() -> None:
     done = run("--bootstrap-server", "127.0.0.1:1", "topics", "list")
     assert done.returncode == 1
     assert "find the cluster: 127.0.0.1:1: connection refused" in done.stderr
-    assert "error: say which command: produce, " in run("--bootstrap-server=127.0.0.1:1").stderr
+    assert "error: name a command: produce, " in run("--bootstrap-server=127.0.0.1:1").stderr
 
 
 def test_the_version_is_that_of_the_project() -> None:

@@ -1,14 +1,15 @@
-"""The command line: one module a command, its flags named as in Kafka's tools.
+"""The commands of a cluster, one module each, with flags named as in Kafka's tools; and how a command line is run.
 
-The module of a command has `add_arguments(parser)` and `run(arguments)`, which returns the exit status; an async `run`
-goes on an event loop. Modules are imported when their command is the one that was typed, and they import the client
-inside `run`, so that `--help` and mistakes answer at once.
+The module of a command has `add_arguments(parser)` and `run(arguments)`. `run` returns the exit status; an async `run`
+runs on an event loop. `odradek.commands` has the table of commands. Only the module of the typed command is imported,
+and it imports the client inside `run`, so that `--help` and mistakes are answered at once.
 
 | module | what |
 |---|---|
 | `produce`, `consume`, `topics`, `groups`, `configs`, `cluster`, `doctor`, `perf` | the commands |
-| `admin_command`, `offset_reset` | what commands of administration share; where `groups reset-offsets` goes |
-| `reading_range`, `reading`, `record_filter` | what is read, what of it is wanted, how it prints |
+| `admin_command` | the Admin and the exit status of `topics`, `groups`, `configs` and `cluster` |
+| `offset_reset` | the new offsets of `groups reset-offsets` |
+| `reading_range`, `record_filter`, `reading` | for `consume`: where reading begins and ends; `--filter`; the loop |
 | `arguments` | flags and their values |
 | `input` | lines of input as records |
 | `output` | tables, records, progress, colours |
@@ -49,7 +50,7 @@ _STATUSES = (
 
 
 class UsageError(Exception):
-    """Flags that do not go together: told like the mistakes that argparse finds itself."""
+    """Flags that exclude each other, or a missing one; reported like the mistakes that argparse finds."""
 
 
 def run(arguments: Sequence[str], program: str = "python -m client") -> int:
@@ -58,23 +59,23 @@ def run(arguments: Sequence[str], program: str = "python -m client") -> int:
 
 
 def exit_status(work: Callable[[], int]) -> int:
-    """The status that `work` returns, or that of how it was cut off: by Ctrl-C, a closed pipe, a full disk."""
+    """Return the status that `work` returns, or the one of its interruption: Ctrl-C, a closed pipe, a full disk."""
     try:
         status = work()
-        sys.stdout.flush()  # what cannot be printed any more is told here, not by the interpreter at its exit
+        sys.stdout.flush()  # raises here what the interpreter would print at its exit
         return status
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
         return PIPE_CLOSED
-    except OSError as error:  # out of the flush: the disk is full
+    except OSError as error:  # of the flush: the disk is full
         _drop_output()
         return fail(error)
 
 
 def _drop_output() -> None:
-    """Let go of what could not be printed: the interpreter tries once more at its exit, and would exit with 120."""
+    """Discard the output that cannot be written; the interpreter would flush it at its exit, and exit with 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -90,7 +91,7 @@ def _run(arguments: Sequence[str], program: str) -> int:
         if [name] == ordered[:1]:
             _module(name).add_arguments(command)
     if ordered and ordered[0].partition("=")[0] in FLAGS_BEFORE_COMMAND:
-        parser.error(f"say which command: {', '.join(COMMANDS)}")
+        parser.error(f"name a command: {', '.join(COMMANDS)}")
     if ordered and not ordered[0].startswith("-") and ordered[0] not in CLIENT:
         parser.error(unknown_command(ordered[0], CLIENT, program))
     parsed = parser.parse_args(ordered)
@@ -110,7 +111,7 @@ class _PrintVersion(argparse.Action):
 
 
 def _with_signed_values(arguments: Sequence[str]) -> list[str]:
-    """Join values such as `-1h` to the flag before them, since argparse takes what begins with "-" for a flag."""
+    """Join values such as `-1h` to the flag before them, because argparse takes a word with a leading "-" as a flag."""
     joined: list[str] = []
     for argument in arguments:
         if re.match(r"-\d", argument) and joined and re.fullmatch(r"--[a-z-]+", joined[-1]):
@@ -138,7 +139,7 @@ def _on_loop(command: Coroutine[None, None, int]) -> int:
 
 
 def fail(error: BaseException) -> int:
-    """Say what went wrong, and return the exit status for it."""
+    """Print an error and return the exit status of a failure."""
     from odradek.client.cli.output.terminal import RED, paint
 
     print(f"{paint('error:', RED, sys.stderr)} {error}", file=sys.stderr)

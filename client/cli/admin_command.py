@@ -1,4 +1,4 @@
-"""What commands of administration share: an Admin for their time, and an exit status from results with errors."""
+"""The Admin of a command and the exit status of its results, for `topics`, `groups`, `configs` and `cluster`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from odradek.client.admin.results import Results
 
 Work = Callable[["Admin", argparse.Namespace], Awaitable[int]]
-"""What an action does with an Admin; it returns the exit status."""
+"""The function of an action. Returns the exit status."""
 
 
 async def with_admin(arguments: argparse.Namespace, work: Work) -> int:
-    """Run `work`; what it raises of the client is told in a line."""
+    """Run `work` with an Admin and return its exit status. Prints errors of the client and of files as one line."""
     from odradek.client.admin.admin import Admin
     from odradek.client.errors import ClientError
 
@@ -32,7 +32,7 @@ async def with_admin(arguments: argparse.Namespace, work: Work) -> int:
 
 
 def status_of(results: Results[Any, Any]) -> int:
-    """Tell the error of each item that has one; 0 if there is none."""
+    """Print the error of each item that failed; return 0 if none did."""
     for error in results.failed.values():
         fail(error)
     return FAILED if results.failed else 0

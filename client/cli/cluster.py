@@ -1,4 +1,4 @@
-"""`python -m client cluster describe|features|api-versions|log-dirs`: the brokers, what they can do, what they hold."""
+"""`odradek cluster describe|features|api-versions|log-dirs`: brokers, features, API versions, log directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m client configs describe|alter`: configs of topics, brokers, their loggers, and groups."""
+"""`odradek configs describe|alter`: configs of topics, brokers, loggers of brokers, and groups."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.client.admin.results import ConfigEntry
 
 _ACTIONS = {"describe": "Print configs", "alter": "Change single configs, and leave the others as they are"}
-_BETWEEN_CONFIGS = re.compile(r",(?![^\[]*\])")  # a comma that is not inside of brackets
+_BETWEEN_CONFIGS = re.compile(r",(?![^\[]*\])")  # a comma outside brackets
 
 _OWN_SOURCES = {
     ("TOPIC", True): "DYNAMIC_TOPIC_CONFIG",
@@ -30,7 +30,7 @@ _OWN_SOURCES = {
     ("BROKER_LOGGER", True): "DYNAMIC_BROKER_LOGGER_CONFIG",
     ("GROUP", True): "DYNAMIC_GROUP_CONFIG",
 }
-"""The source of what was set for a resource itself, by its type and whether it has a name."""
+"""The source of configs that were set for the resource itself, by its type and whether it has a name."""
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -51,7 +51,7 @@ def add_arguments(parser: CommandParser) -> None:
             help=f"{what}; values with commas go in brackets",
         )
     alter.add_argument("--delete-config", type=_names, default=[], metavar="NAME[,NAME]", help="back to the default")
-    alter.add_argument("--validate-only", action="store_true", help="only say whether it could be changed")
+    alter.add_argument("--validate-only", action="store_true", help="only check whether it could be changed")
 
 
 def _add_entity_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
         return with_admin(arguments, _describe)
     changes = (arguments.add_config, arguments.append_config, arguments.subtract_config, arguments.delete_config)
     if not any(changes):
-        raise UsageError("say what to alter: --add-config, --delete-config, --append-config or --subtract-config")
+        raise UsageError("name a change: --add-config, --delete-config, --append-config or --subtract-config")
     return with_admin(arguments, _alter)
 
 
@@ -119,13 +119,13 @@ async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
 def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
     from odradek.client.admin.arguments import ConfigChange, ConfigOperation
 
-    said = {
+    changes = {
         ConfigOperation.SET: arguments.add_config,
         ConfigOperation.APPEND: arguments.append_config,
         ConfigOperation.SUBTRACT: arguments.subtract_config,
         ConfigOperation.DELETE: [(name, None) for name in arguments.delete_config],
     }
-    return [ConfigChange(name, value, operation) for operation, pairs in said.items() for name, value in pairs]
+    return [ConfigChange(name, value, operation) for operation, pairs in changes.items() for name, value in pairs]
 
 
 def _resource(arguments: argparse.Namespace) -> ConfigResource:
@@ -148,7 +148,7 @@ def _names(text: str) -> list[str]:
 
 
 def _assignments(text: str) -> list[tuple[str, str]]:
-    """`name=value,name=[value,value]`, for argparse."""
+    """Parse `name=value,name=[value,value]`; raises ArgumentTypeError."""
     pairs = []
     for part in _BETWEEN_CONFIGS.split(text):
         name, sign, value = part.partition("=")

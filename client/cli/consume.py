@@ -1,8 +1,8 @@
-"""`python -m client consume`: records of one topic, as text, JSON or by a format string.
+"""`odradek consume`: print the records of a topic as text, as JSON or by a format string.
 
-All partitions are read, some of them, or those that a group gives; records of one partition come in order. It begins
-and ends where `reading_range` says; it also ends after `--max-messages`, after `--timeout-ms` without a record, or by
-Ctrl-C. Then it says on standard error how many records there were.
+It reads all partitions, some of them, or those that a group assigns; records of one partition are printed in order.
+`reading_range` describes where it begins and ends. It also ends after `--max-messages`, after `--timeout-ms` without a
+record, and at Ctrl-C. It then prints the number of records on standard error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.client.consumer.consumer import Consumer
     from odradek.client.record import TopicPartition
 
-_TOPIC_TIMEOUT_MS = 5000  # a topic that is misspelt should not take a minute to tell
+_TOPIC_TIMEOUT_MS = 5000  # a misspelt topic is reported soon, not after a minute
 _PRINTABLE = ("key", "value", "headers", "timestamp", "partition", "offset")
 
 
@@ -41,7 +41,7 @@ def _add_range_arguments(group: argparse._ArgumentGroup) -> None:
         "--group",
         type=named,
         metavar="ID",
-        help="be a member of this group: share the partitions with others, commit what was read",
+        help="join this group: share the partitions with its other members, and commit what was read",
     )
     begin = group.add_mutually_exclusive_group()
     begin.add_argument("--from-beginning", action="store_true", help="begin with the first record, not with new ones")
@@ -58,7 +58,7 @@ def _add_range_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--follow",
         action=argparse.BooleanOptionalAction,
-        help="wait for new records; --no-follow ends at the end as it is now (default: follow, unless an end is given)",
+        help="wait for new records; --no-follow ends at the present end (default: follow, unless an end is given)",
     )
     group.add_argument("--max-messages", type=positive, metavar="N", help="end after this many records")
     group.add_argument("--timeout-ms", type=positive, metavar="MS", help="end after this time without a record")
@@ -99,7 +99,7 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
         default=[],
         type=assignment,
         metavar="NAME=VALUE",
-        help="with text, in the words of Kafka's console consumer: print.key=true, key.separator=…, …",
+        help="with text, a property of Kafka's console consumer: print.key=true, key.separator=…, …",
     )
 
 
@@ -147,7 +147,7 @@ async def _chosen(consumer: Consumer, topic: str, numbers: list[int] | None) -> 
 
 
 def _wanted(arguments: argparse.Namespace) -> ReadingRange:
-    """Where reading begins and ends. Raises UsageError for what a group decides."""
+    """Return the range to read. Raises UsageError for a part of it that a group decides."""
     has_end = arguments.to_offset is not None or arguments.to_timestamp is not None
     if arguments.group is not None and (
         has_end
@@ -157,7 +157,7 @@ def _wanted(arguments: argparse.Namespace) -> ReadingRange:
         or arguments.follow is False
     ):
         raise UsageError(
-            "a group says which partitions are read, and from where: with --group there are --from-beginning,"
+            "a group decides which partitions are read, and from which offset: with --group, use only --from-beginning,"
             " --max-messages and --timeout-ms"
         )
     return ReadingRange(
@@ -170,7 +170,7 @@ def _wanted(arguments: argparse.Namespace) -> ReadingRange:
 
 
 def _format(arguments: argparse.Namespace) -> Format:
-    """How records are printed. Raises UsageError for flags that do not go together."""
+    """Return the function that formats records. Raises UsageError for flags that exclude each other."""
     from odradek.client.cli.output.record_formats import PROPERTIES, compile_format, from_properties
 
     parts = [("print.value", str("value" in arguments.print))] if arguments.print else []

@@ -1,6 +1,6 @@
-"""`python -m client doctor`: what is in the way between this machine and a cluster, finding by finding, with cures.
+"""`odradek doctor`: find out why a cluster cannot be reached or does not work, and print how to repair it.
 
-Exit status 1 if there is a problem; warnings leave it at 0.
+The exit status is 1 if there is a problem; warnings leave it at 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m client groups list|describe|reset-offsets|delete|delete-offsets`: Kafka's ConsumerGroupCommand."""
+"""`odradek groups list|describe|reset-offsets|delete|delete-offsets`: flags as of Kafka's ConsumerGroupCommand."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _ACTIONS = {
     "list": "List groups",
     "describe": "Print state, members, assignment, committed offsets and lag of groups",
-    "reset-offsets": "Send a group without members to other offsets; nothing is changed without --execute",
+    "reset-offsets": "Change the committed offsets of a group without members; needs --execute, else prints them",
     "delete": "Delete groups without members, with their offsets",
-    "delete-offsets": "Forget committed offsets of topics that no member reads",
+    "delete-offsets": "Delete committed offsets of topics that no member reads",
 }
 _INACTIVE = ("Empty", "Dead")
 _STATES = (
@@ -70,17 +70,19 @@ def _add_topic_arguments(parser: argparse.ArgumentParser, *, required: bool) -> 
 
 def _add_reset_arguments(parser: argparse.ArgumentParser) -> None:
     _add_topic_arguments(parser, required=False)
-    parser.add_argument("--all-topics", action="store_true", help="all partitions of which the group has offsets")
+    parser.add_argument("--all-topics", action="store_true", help="all partitions with a committed offset of the group")
     to = parser.add_mutually_exclusive_group(required=True)
     for name in ("earliest", "latest", "current"):
         to.add_argument(f"--to-{name}", dest="to", action="store_const", const=name, help=f"to the {name} offset")
     to.add_argument("--to-offset", type=not_negative, metavar="N", help="to this offset")
-    to.add_argument("--shift-by", type=int, metavar="N", help="by so many records, back if negative")
+    to.add_argument("--shift-by", type=int, metavar="N", help="by this number of offsets, back if negative")
     to.add_argument("--to-datetime", type=timestamp, metavar="TIME", help="to the first record then: ISO 8601, ms, -1h")
-    to.add_argument("--by-duration", type=duration_ms, metavar="DURATION", help="so long ago: PT1H30M, 90s")
+    to.add_argument(
+        "--by-duration", type=duration_ms, metavar="DURATION", help="to the first record since then: PT1H30M, 90s"
+    )
     to.add_argument("--from-file", metavar="PATH", help="to the offsets of a file of topic,partition,offset")
-    parser.add_argument("--execute", action="store_true", help="do it; without this, only print what would be done")
-    parser.add_argument("--dry-run", action="store_true", help="only print what would be done (the default)")
+    parser.add_argument("--execute", action="store_true", help="change the offsets; without this, only print them")
+    parser.add_argument("--dry-run", action="store_true", help="only print the new offsets (the default)")
     parser.add_argument("--export", action="store_true", help="print topic,partition,offset, for --from-file")
 
 
@@ -89,7 +91,7 @@ def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
         if arguments.execute and arguments.dry_run:
             raise UsageError("--execute and --dry-run exclude each other")
         if sum((arguments.all_topics, bool(arguments.topic), arguments.from_file is not None)) != 1:
-            raise UsageError("say which partitions: --topic, --all-topics or --from-file")
+            raise UsageError("name the partitions by one of --topic, --all-topics and --from-file")
     work = {
         "list": _list,
         "describe": _describe,
@@ -143,7 +145,7 @@ async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
     group = arguments.group
     state = await _state(admin, group)
     if state not in _INACTIVE:
-        return fail(ValueError(f"group {group} is {state}: its offsets can be reset when it has no members"))
+        return fail(ValueError(f"group {group} is {state}: its offsets can be reset only while it has no members"))
     listed = (await admin.list_group_offsets({group: None})).value(group)
     committed = {partition: one.offset for partition, one in listed.values_or_raise().items() if one is not None}
     wanted = _scenario(arguments)
@@ -158,12 +160,12 @@ async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
     elif arguments.execute:
         return status_of(await admin.alter_group_offsets(group, {move.partition: move.new for move in moves}))
     else:
-        print("dry run: nothing was changed; --execute does it", file=sys.stderr)
+        print("dry run: nothing was changed; --execute changes the offsets", file=sys.stderr)
     return 0
 
 
 def _print_moves(moves: Sequence[Move], arguments: argparse.Namespace) -> None:
-    """A table, or with `--export` the lines that `--from-file` reads."""
+    """Print a table, or with `--export` the lines that `--from-file` reads."""
     if arguments.export:
         for move in moves:
             print(f"{move.partition.topic},{move.partition.partition},{move.new}")
@@ -210,7 +212,7 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
 
 
 async def _partitions(admin: Admin, topics: list[tuple[str, list[int]]]) -> list[TopicPartition]:
-    """The partitions that were named: all of a topic where none of its numbers was. Raises ClientError."""
+    """Return the named partitions; all of a topic that was named without numbers. Raises ClientError."""
     from odradek.client.record import TopicPartition
 
     whole = [name for name, numbers in topics if not numbers]
@@ -235,7 +237,7 @@ async def _delete_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 def _topic(text: str) -> tuple[str, list[int]]:
-    """`name` or `name:0,1`, for argparse."""
+    """Parse `name` or `name:0,1`; raises ArgumentTypeError."""
     name, colon, numbers = text.partition(":")
     return named(name), [not_negative(number) for number in numbers.split(",")] if colon else []
 
@@ -249,7 +251,7 @@ def _types(text: str) -> list[str]:
 
 
 def _chosen(text: str, known: Sequence[str]) -> list[str]:
-    """Words of `known`, in whatever case, with commas between; another one is refused, for it would find nothing."""
+    """Parse words of `known`, in any case, with commas between them. Raises ArgumentTypeError for another word."""
     by_word = {word.lower(): word for word in known}
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:

@@ -1,15 +1,16 @@
-"""Where `groups reset-offsets` sends a group: for each partition, from the offset that is committed to a new one.
+"""The new offsets of `groups reset-offsets`: for each partition, the committed offset and the one that replaces it.
 
 | scenario | new offset |
 |---|---|
 | `earliest`, `latest` | the beginning of the partition, its end |
-| `current` | the committed one; the end where there is none |
-| to an offset | that one |
-| shift by N | the committed one and N more (or less) |
-| to a time | the first record at or after it; the end where there is none |
-| from a file | what the file says |
+| `current` | the committed offset; without one, the end |
+| to an offset | that offset |
+| shift by N | the committed offset plus N, which may be negative |
+| to a time | that of the first record at or after the time; without one, the end |
+| from a file | the offset in the file |
 
-No new offset lies before the beginning of its partition or behind its end. Source: Kafka `ConsumerGroupCommand`.
+A new offset is moved to the beginning or the end of its partition if it lies outside. Source: Kafka
+`ConsumerGroupCommand`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Offsets = Mapping[TopicPartition, int]
 
 
 class Scenario(NamedTuple):
-    """What the command line says; exactly one member is set."""
+    """The scenario given on the command line; exactly one member is set."""
 
     name: str | None = None  # "earliest", "latest" or "current"
     offset: int | None = None
@@ -45,7 +46,7 @@ class Move(NamedTuple):
 
 
 async def plan(admin: Admin, partitions: Iterable[TopicPartition], committed: Offsets, wanted: Scenario) -> list[Move]:
-    """The moves of these partitions. Raises ClientError; ValueError where a shift has nothing to start from."""
+    """Return the moves of these partitions. Raises ClientError; ValueError for a shift without a committed offset."""
     from odradek.client.admin.arguments import OffsetSpec
 
     asked = sorted(partitions)
@@ -67,9 +68,9 @@ async def plan(admin: Admin, partitions: Iterable[TopicPartition], committed: Of
 
 
 def read_offsets(path: str) -> dict[TopicPartition, int]:
-    """The offsets of a file: lines of `topic,partition,offset`, as `--export` prints them.
+    """Read the offsets of a file: lines of `topic,partition,offset`, as `--export` prints them.
 
-    A group in front of the topic is passed over, and so is a heading. Raises OSError, ValueError.
+    Skips a heading, and a group in front of the topic. Raises OSError, ValueError.
     """
     offsets = {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):

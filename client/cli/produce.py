@@ -1,8 +1,8 @@
-"""`python -m client produce`: a record for each line of standard input or of a file.
+"""`odradek produce`: send a record for each line of standard input or of a file.
 
-A line is a value, or parts with separators between them (`text_lines`), or an object of JSON (`json_records`). Records
-are sent as lines come; the command ends when all are acknowledged. A line that is no record ends it too, after those
-before it have been sent, and so does Ctrl-C.
+A line is a value, or parts with separators between them (`text_lines`), or a JSON object (`json_records`). Records are
+sent as lines arrive; the command ends when all are acknowledged. It ends early at Ctrl-C and at a line that cannot be
+parsed, after it has sent the lines before.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _STDIN = 0
 _MAX_REQUEST_SIZE = 1048576  # the producer's own default
-_LARGER_AS_TEXT = 8  # a byte of a record is at most six of its line: \u0041, in JSON
+_LARGER_AS_TEXT = 8  # a byte of a record takes at most six bytes of its line: \u0041, in JSON
 _ACKS: dict[str, Acks] = {"0": 0, "1": 1, "-1": -1, "all": "all"}
 
 
@@ -59,12 +59,12 @@ def _add_input_arguments(group: argparse._ArgumentGroup) -> None:
         default=[],
         type=_reader_property,
         metavar="NAME=VALUE",
-        help="how lines are read, in the words of Kafka's console producer: parse.key, key.separator, …",
+        help="a property of Kafka's console producer: parse.key, key.separator, …",
     )
 
 
 def _add_record_arguments(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--key", metavar="TEXT", help="the key where a line has none")
+    group.add_argument("--key", metavar="TEXT", help="the key of lines without one")
     group.add_argument(
         "--header", action="append", default=[], type=assignment, metavar="NAME=VALUE", help="a header (repeatable)"
     )
@@ -90,9 +90,9 @@ def _add_sending_arguments(group: argparse._ArgumentGroup) -> None:
         "--partitioner",
         choices=("default", "murmur2", "sticky", "round-robin", "random"),
         default="default",
-        help="where records go that name no partition (docs/client.md; default: %(default)s)",
+        help="how records without a partition get one (docs/client.md; default: %(default)s)",
     )
-    group.add_argument("--summary", action="store_true", help="say at the end how much was sent, not on terminals only")
+    group.add_argument("--summary", action="store_true", help="print at the end how much was sent, as on a terminal")
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -130,7 +130,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _parse(arguments: argparse.Namespace) -> Parse:
-    """How lines become records. Raises UsageError for flags that do not go together."""
+    """Return the function that makes records of lines. Raises UsageError for flags that exclude each other."""
     parse = _line_format(arguments)
     key = None if arguments.key is None else arguments.key.encode(errors="surrogateescape")
     headers = [(name, value.encode(errors="surrogateescape")) for name, value in arguments.header]
@@ -139,29 +139,29 @@ def _parse(arguments: argparse.Namespace) -> Parse:
         return parse
 
     def complete(line: bytes, number: int) -> InputRecord | None:
-        told = parse(line, number)
-        return told and told._replace(
-            key=key if told.key is None else told.key,
-            headers=[*told.headers, *headers],
-            partition=told.partition if partition is None else partition,
-            timestamp=told.timestamp if time is None else time,
+        record = parse(line, number)
+        return record and record._replace(
+            key=key if record.key is None else record.key,
+            headers=[*record.headers, *headers],
+            partition=record.partition if partition is None else partition,
+            timestamp=record.timestamp if time is None else time,
         )
 
     return complete
 
 
 def _line_format(arguments: argparse.Namespace) -> Parse:
-    said = (arguments.key_separator, arguments.headers_delimiter, arguments.null_marker)
+    flags = (arguments.key_separator, arguments.headers_delimiter, arguments.null_marker)
     if arguments.format == "json":
-        if arguments.reader_property or any(flag is not None for flag in said):
-            raise UsageError("--format json has keys, headers and nulls of its own: leave the other flags out")
+        if arguments.reader_property or any(flag is not None for flag in flags):
+            raise UsageError("lines of JSON contain keys, headers and nulls: leave out the flags that separate them")
         from odradek.client.cli.input.json_records import parse_json
 
         return parse_json
     from odradek.client.cli.input.text_lines import from_properties
 
     lines = from_properties(arguments.reader_property)
-    key_separator, headers_delimiter, marker = said
+    key_separator, headers_delimiter, marker = flags
     return lines._replace(
         key_separator=key_separator or lines.key_separator,
         headers_delimiter=headers_delimiter or lines.headers_delimiter,

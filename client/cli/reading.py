@@ -1,7 +1,7 @@
-"""Reading partitions from where one begins to where one ends, and printing what passes the filter.
+"""The loop of `consume`: read records of a range or of a group, and print those that pass the filter.
 
-Partitions are assigned by hand and have a beginning and perhaps an end; or they are those that a group gives to this
-member, from the offsets that it has committed on, without an end.
+Partitions are either assigned, each with a start and perhaps an end, or they are those that the group assigns to this
+member; reading them starts at the committed offsets and has no end.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from odradek.client.record import ConsumerRecord, TopicPartition
 
 _CHUNK = 500  # records that are printed at once
 _LOOK_MS = 100
-"""How often positions are looked at while no record comes: a partition may end in records that are not for users."""
+"""The interval in which positions are compared with the ends while no record arrives. A partition may end in control
+records, which the consumer does not return."""
 
 
 class Reading:
-    """One run of `consume`; `count` is how many records were printed."""
+    """One run of `consume`; `count` is the number of printed records."""
 
     def __init__(
         self, consumer: Consumer, wanted: ReadingRange, conditions: Sequence[Condition], output_format: Format
@@ -36,10 +37,10 @@ class Reading:
         self._conditions = conditions
         self._format = output_format
         self._has_end = not wanted.follows or wanted.to_offset is not None or wanted.to_timestamp is not None
-        self._ends: dict[TopicPartition, int] = {}  # of the partitions that are still read, by hand
+        self._ends: dict[TopicPartition, int] = {}  # of the assigned partitions that are still read
         self._is_member = False
         self._commits = False
-        self._read = 0  # records, wanted or not
+        self._read = 0  # records, with those that the filter removed
         self._progress = Progress(is_shown=False)
 
     async def assign(self, partitions: Sequence[TopicPartition]) -> None:
@@ -52,19 +53,20 @@ class Reading:
         self._progress = _progress(bounds)
 
     async def subscribe(self, topic: str, *, commits: bool) -> None:
-        """Read what the consumer's group gives it of a topic. Raises ClientError.
+        """Read the partitions of a topic that the group assigns to the consumer. Raises ClientError.
 
-        `commits` is whether the consumer commits by itself, as it does unless it is told otherwise.
+        `commits` says whether the consumer commits automatically, which is its default.
         """
         await self._consumer.subscribe([topic])
         self._is_member = True
         self._commits = commits
 
     async def run(self, begin: Awaitable[None], max_messages: int | None, timeout_ms: int | None) -> None:
-        """Await `begin`, one of the two above, and print records until an end is reached. Raises ClientError, OSError.
+        """Await `begin`, one of the two above, and print records until the end. Raises ClientError, OSError.
 
-        A consumer that commits by itself does so when it is closed, but not after an exception, such as that of Ctrl-C.
-        All that was read has been printed then, so it is committed here. What could not be printed is not.
+        A consumer that commits automatically commits when it is closed, but not after an exception such as that of
+        Ctrl-C. After Ctrl-C all records that were read have been printed, so this method commits them. Records that
+        could not be printed are not committed.
         """
         try:
             await begin
@@ -78,23 +80,23 @@ class Reading:
             print(f"Processed a total of {self.count} messages", file=sys.stderr)
 
     async def _print(self, max_messages: int | None, timeout_ms: int | None) -> None:
-        patience = None if timeout_ms is None else timeout_ms / 1000
-        heard_at = time.monotonic()
+        timeout = None if timeout_ms is None else timeout_ms / 1000
+        last_record_at = time.monotonic()
         while (self._ends or self._is_member) and (max_messages is None or self.count < max_messages):
-            silent_for = time.monotonic() - heard_at
-            if patience is not None and silent_for >= patience:
+            waited = time.monotonic() - last_record_at
+            if timeout is not None and waited >= timeout:
                 break
             left = None if max_messages is None else max_messages - self.count
-            if await self._step(left, None if patience is None else (patience - silent_for) * 1000):
-                heard_at = time.monotonic()
+            if await self._step(left, None if timeout is None else (timeout - waited) * 1000):
+                last_record_at = time.monotonic()
 
-    async def _step(self, left: int | None, patience_ms: float | None) -> bool:
-        """Print what comes next, `left` records at most; return whether a record came, wanted or not."""
+    async def _step(self, left: int | None, timeout_ms: float | None) -> bool:
+        """Print the next records, `left` at most; return whether any arrived, even if the filter removed them all."""
         if self._has_end:
-            patience_ms = _LOOK_MS if patience_ms is None else min(_LOOK_MS, patience_ms)
-        # A member reads no more than it may print: what is read is committed.
+            timeout_ms = _LOOK_MS if timeout_ms is None else min(_LOOK_MS, timeout_ms)
+        # A member reads no more records than it may print, because it commits what it reads.
         limit = _CHUNK if left is None or (self._conditions and not self._is_member) else min(left, _CHUNK)
-        records = await self._consumer.poll(patience_ms, limit)
+        records = await self._consumer.poll(timeout_ms, limit)
         wanted = await self._within_bounds(records) if self._has_end else records
         if self._conditions:
             wanted = [record for record in wanted if all(holds(record) for holds in self._conditions)][:left]
@@ -108,7 +110,7 @@ class Reading:
         return bool(records)
 
     async def _within_bounds(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
-        """Those of the records that lie before the ends; partitions that are at theirs are read no more."""
+        """Return the records before the ends of their partitions; pause partitions that have reached their end."""
         before = self._wanted.to_timestamp
         wanted = []
         for record in records:

@@ -1,15 +1,15 @@
-"""Where reading a partition begins and ends.
+"""The range of offsets that `consume` reads from each partition.
 
-| begins | with the record |
+| start | first record |
 |---|---|
-| `earliest`, `beginning` | first in the partition |
-| `latest`, `end` | next to be written |
-| N | at offset N, or the first behind it that is still there |
-| -N | N before the end |
-| a time | first at or after it; where there is none, next to be written |
+| `earliest`, `beginning` | the first of the partition |
+| `latest`, `end` | the next one that is written |
+| N | the one at offset N, or the first one after it that still exists |
+| -N | the one N offsets before the end |
+| a time | the first one at or after it; without such a record, the next one that is written |
 
-It ends before the offset `to_offset`, before the first record at or after `to_timestamp`, or, unless it follows, at the
-end of the partition as it was when reading began. Ends are exclusive.
+Reading ends before the offset `to_offset`, or before the first record at or after `to_timestamp`. Unless it follows, it
+ends at the end that the partition had when reading began. Ends are exclusive.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMES: dict[str, Start] = {"earliest": "earliest", "beginning": "earliest", "la
 
 
 def start(text: str) -> Start:
-    """Where to begin, for argparse."""
+    """Parse a start; raises ArgumentTypeError."""
     if text in _NAMES:
         return _NAMES[text]
     try:
@@ -41,7 +41,7 @@ def start(text: str) -> Start:
 
 
 class ReadingRange(NamedTuple):
-    """What the command line says; `from_timestamp` goes before `start`."""
+    """The range as given on the command line; `from_timestamp` takes precedence over `start`."""
 
     start: Start = "latest"
     from_timestamp: int | None = None
@@ -51,21 +51,21 @@ class ReadingRange(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """The offsets of one partition at which reading begins (inclusive) and ends (exclusive)."""
+    """The offsets of one partition where reading begins (inclusive) and ends (exclusive)."""
 
     start: int
     end: int
 
     @property
     def size(self) -> int | None:
-        """How many offsets lie between; None if there is no end."""
+        """The number of offsets in the range; None if it has no end."""
         return None if self.end == _NO_END else max(0, self.end - self.start)
 
 
 async def find_bounds(
     consumer: Consumer, partitions: Sequence[TopicPartition], wanted: ReadingRange
 ) -> dict[TopicPartition, Bounds]:
-    """Ask the cluster where reading begins and ends. Raises ClientError."""
+    """Look up the bounds of the partitions in the cluster. Raises ClientError."""
     beginnings = await consumer.beginning_offsets(partitions)
     ends = await consumer.end_offsets(partitions)
     at_time: dict[TopicPartition, int] = {}

@@ -1,14 +1,14 @@
-"""Which records are wanted: conditions on key, value or a header, all of which must hold.
+"""The conditions of `--filter` on key, value or a header of a record; all of them must hold.
 
 | condition | holds where the part |
 |---|---|
-| `key=abc`, `value=`, `header.trace=42` | is just that |
-| `key!=abc` | is not, or is null or missing |
-| `value~err.*42` | has a place that the regular expression (Python's, on bytes) matches |
-| `value!~^DEBUG` | has none, or is null or missing |
+| `key=abc`, `value=`, `header.trace=42` | equals the text |
+| `key!=abc` | does not equal the text, or is null or missing |
+| `value~err.*42` | contains a match of the regular expression (Python's, on bytes) |
+| `value!~^DEBUG` | contains no match, or is null or missing |
 
-Of a header that is there several times, any may be meant. The pattern is that of the person at the keyboard, so
-Python's own engine will do.
+If a record has a header several times, one that fulfils the condition is enough. The pattern comes from the user of the
+command, so Python's own engine needs no protection against slow patterns.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _CONDITION = re.compile(r"(key|value|header\.(?P<header>[^=~!]+))(?P<operator>!?
 
 
 def condition(text: str) -> Condition:
-    """A condition, for argparse."""
+    """Parse a condition; raises ArgumentTypeError."""
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no condition: write key=TEXT, value~REGEX, header.NAME!=TEXT or the like"
+            f"{text!r} is not a condition: write key=TEXT, value~REGEX, header.NAME!=TEXT or the like"
         )
     holds = _test(found["operator"][-1], found["text"].encode(errors="surrogateescape"))
     parts = _parts(found[1], found["header"])
@@ -43,7 +43,9 @@ def _test(operator: str, text: bytes) -> Callable[[bytes], bool]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text.decode(errors='replace')!r} is no pattern: {error}") from None
+        raise argparse.ArgumentTypeError(
+            f"{text.decode(errors='replace')!r} is not a regular expression: {error}"
+        ) from None
     return lambda part: pattern.search(part) is not None
 
 

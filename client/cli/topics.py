@@ -1,6 +1,6 @@
-"""`python -m client topics create|list|describe|offsets|alter|delete|delete-records`.
+"""`odradek topics create|list|describe|offsets|alter|delete|delete-records`.
 
-Flags and words are those of Kafka's TopicCommand, GetOffsetShell and DeleteRecordsCommand.
+The flags are those of Kafka's TopicCommand, GetOffsetShell and DeleteRecordsCommand.
 """
 
 from __future__ import annotations
@@ -55,11 +55,13 @@ def add_arguments(parser: CommandParser) -> None:
         if name in ("create", "alter"):
             _add_layout_arguments(action)
     actions["create"].add_argument("--replication-factor", type=positive, metavar="N", help="default: the broker's")
-    actions["create"].add_argument("--if-not-exists", action="store_true", help="a topic that is there is no error")
-    actions["create"].add_argument("--validate-only", action="store_true", help="only say whether it could be created")
+    actions["create"].add_argument("--if-not-exists", action="store_true", help="succeed if the topic exists")
+    actions["create"].add_argument(
+        "--validate-only", action="store_true", help="only check whether it could be created"
+    )
     actions["alter"].add_argument("--delete-config", action="append", default=[], metavar="NAME", help="to the default")
-    actions["delete"].add_argument("--if-exists", action="store_true", help="a topic that is not there is no error")
-    actions["list"].add_argument("--exclude-internal", action="store_true", help="leave out what brokers keep")
+    actions["delete"].add_argument("--if-exists", action="store_true", help="succeed if a topic does not exist")
+    actions["list"].add_argument("--exclude-internal", action="store_true", help="leave out topics of the brokers")
     actions["describe"].add_argument("--offsets", action="store_true", help="print where partitions begin and end, too")
     _add_records_arguments(actions["delete-records"])
     _add_partition_argument(actions["offsets"])
@@ -118,15 +120,17 @@ def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
 
 
 def _check_layout(arguments: argparse.Namespace) -> None:
-    """Raises UsageError for flags of `create` and `alter` that do not go together."""
+    """Check the flags of `create` and `alter`. Raises UsageError for some that exclude each other."""
     by_hand = arguments.replica_assignment is not None
     if arguments.action == "create":
         if by_hand and (arguments.partitions or arguments.replication_factor):
-            raise UsageError("--replica-assignment says how many partitions and replicas: leave the other flags out")
+            raise UsageError(
+                "--replica-assignment sets the number of partitions and replicas: leave out the other flags"
+            )
     elif not (arguments.partitions or arguments.config or arguments.delete_config):
-        raise UsageError("say what to alter: --partitions, --config or --delete-config")
+        raise UsageError("name a change: --partitions, --config or --delete-config")
     elif by_hand and not arguments.partitions:
-        raise UsageError("--replica-assignment is for new partitions: say --partitions, how many in all, too")
+        raise UsageError("--replica-assignment is for new partitions: --partitions, their total, is missing")
 
 
 async def _create(admin: Admin, arguments: argparse.Namespace) -> int:
@@ -177,7 +181,7 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _overrides(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str | None]]:
-    """The properties that were set for each topic itself. Raises ClientError."""
+    """Return the properties that were set for each topic itself. Raises ClientError."""
     from odradek.client.admin.arguments import ConfigResource
     from odradek.client.admin.results import ConfigSource
 
@@ -260,7 +264,7 @@ async def _list_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _partitions(admin: Admin, arguments: argparse.Namespace) -> list[TopicPartition]:
-    """The partition that was named, or all of the topic. Raises ClientError."""
+    """Return the named partition, or all of the topic. Raises ClientError."""
     from odradek.client.record import TopicPartition
 
     if arguments.partition is not None:

@@ -1,24 +1,24 @@
-"""The jobs, and their command line `python -m pipeline JOB …`: one module a job.
+"""The jobs and their command line, `odradek pipeline JOB …`: one module a job.
 
-A job is functions over DataFrames of the connector's schema (key, value, topic, partition, offset, timestamp,
-timestampType, headers), which a notebook may call, and around them `add_arguments(parser)` and `run(arguments)`, which
-returns the exit status. Modules are imported when their job is the one that was typed, and they import PySpark when
-they run, so that `--help` and mistakes answer at once.
+A job has functions over DataFrames of the connector's schema (key, value, topic, partition, offset, timestamp,
+timestampType, headers), which a notebook may call. Its command is `add_arguments(parser)` and `run(arguments)`, which
+returns the exit status. `odradek.commands` has the table of jobs. Only the module of the typed job is imported, and it
+imports PySpark when it runs, so that `--help` and mistakes are answered at once.
 
 | module | what |
 |---|---|
 | `export`, `replay`, `verify`, `compact`, `restore`, `stats`, `run`, `package` | the jobs |
-| `export_runs`, `partition_columns` | of `export`: a log directory's runs; what `--partition-by` makes |
-| `parquet_records` | of `replay`: Parquet as records |
-| `topic_sizes` | of `stats`: batches as rows; a topic's size; files and pictures |
-| `arguments`, `source`, `job_session` | flags that jobs share, the records that they name, the Spark session |
+| `export_runs`, `partition_columns` | for `export`: runs over a log directory; the columns of `--partition-by` |
+| `parquet_records` | for `replay`: Parquet as records |
+| `topic_sizes` | for `stats`: batches as rows; the size of a topic; files and pictures |
+| `arguments`, `source`, `job_session` | flags that jobs share; the records that the flags select; the Spark session |
 | `log_directories` | log directories as jobs read them |
-| `results` | where results go, and what is reported |
+| `results` | output files and tables, and the report of a job |
 
 | exit status | meaning |
 |---|---|
 | 0 | done |
-| 1 | it failed, and the reason is on standard error; of `verify` and `stats`: something is wrong with the log |
+| 1 | it failed, and the reason is on standard error; or `verify` or `stats` found a flaw in the log |
 | 2 | the command line is wrong |
 | 130 | Ctrl-C |
 | 141 | the reader of our output is gone (a closed pipe) |
@@ -44,7 +44,7 @@ _STATUSES = "exit status: 0 done, 1 failed or (verify, stats) a flaw was found, 
 
 
 class JobError(Exception):
-    """A job cannot do what it was told; the message is a sentence for whoever started it."""
+    """A job cannot do its work; the message is a sentence for the user."""
 
 
 def run(arguments: Sequence[str], program: str = "python -m pipeline") -> int:

@@ -2,8 +2,8 @@
 
 | module | what |
 |---|---|
-| `argument_types` | what stands behind a flag, read and checked for argparse: each function turns text into a |
-| `command_parser` | the parser of a command, whose action may stand anywhere among its flags: `topics |
-| `connection_arguments` | the flags that commands share: where the cluster is, which topic is meant, and settings |
-| `times` | points in time and durations as people type them |
+| `command_parser` | a parser that accepts the action anywhere among the flags |
+| `connection_arguments` | the shared flags: the cluster, the topic, settings of the client |
+| `argument_types` | numbers, names, assignments and separators |
+| `times` | points in time and durations |
 """

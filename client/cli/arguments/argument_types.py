@@ -1,4 +1,4 @@
-"""What stands behind a flag, read and checked for argparse: each function turns text into a value or refuses it.
+"""The types of flags' values, for argparse: each function parses a text, or raises ArgumentTypeError.
 
 argparse prints the message of ArgumentTypeError behind the flag's name and exits with status 2.
 """
@@ -9,7 +9,7 @@ import argparse
 
 
 def positive(text: str) -> int:
-    """A number above 0."""
+    """Parse a number above 0."""
     number = _number(text)
     if number <= 0:
         raise argparse.ArgumentTypeError(f"{text} is not above 0")
@@ -17,7 +17,7 @@ def positive(text: str) -> int:
 
 
 def not_negative(text: str) -> int:
-    """A number, 0 or above."""
+    """Parse a number of 0 or more."""
     number = _number(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text} is below 0")
@@ -25,14 +25,14 @@ def not_negative(text: str) -> int:
 
 
 def named(text: str) -> str:
-    """The name of a topic or group."""
+    """Check the name of a topic or group."""
     if not text.strip():
         raise argparse.ArgumentTypeError("a name has at least one character")
     return text
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """`name=value`; the value may be empty and may hold more of "="."""
+    """Parse `name=value`. The value may be empty, and may contain more "=" characters."""
     name, sign, value = text.partition("=")
     if not sign or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form name=value")
@@ -40,14 +40,14 @@ def assignment(text: str) -> tuple[str, str]:
 
 
 def separator(text: str) -> bytes:
-    r"""Text between two parts of a line; `\t`, `\n`, `\0` and the other escapes stand for what they are in Python."""
+    r"""Parse the text between two parts of a line, with Python's escapes such as `\t`, `\n`, `\0`."""
     if not text:
         raise argparse.ArgumentTypeError("a separator has at least one character")
     return unescape(text).encode(errors="surrogateescape")
 
 
 def unescape(text: str) -> str:
-    r"""`text` with `\n`, `\t`, `\r`, `\0`, `\\`, `\xHH` and the like replaced by what they stand for."""
+    r"""Return `text` with escapes such as `\n`, `\t`, `\r`, `\0`, `\\` and `\xHH` replaced by their characters."""
     if "\\" not in text:
         return text
     import codecs

@@ -1,8 +1,8 @@
-"""The parser of a command, whose action may stand anywhere among its flags: `topics --bootstrap-server B list`.
+"""A parser that accepts the action of a command anywhere among the flags: `topics --bootstrap-server B list`.
 
-argparse gives flags to the parser whose word stands before them, so those of an action only hold behind it. Here the
-word is brought to the front before argparse looks. What stands behind a flag that takes a value is that value, though
-it may read like a word: `topics --topic list` names no action.
+argparse accepts the flags of an action only behind the action, so this parser moves the action to the front first. The
+word behind a flag that takes a value is that value, even if it looks like an action: `topics --topic list` names no
+action.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser with actions or without. Of one that has them, `default_action` is meant where none is typed."""
+    """A parser with or without actions. `default_action` is the action of a command line that names none."""
 
     default_action: str | None = None
 
     def add_actions(self, summaries: Mapping[str, str]) -> dict[str, CommandParser]:
-        """The parsers of the actions, by name; `arguments.action` is the one that was typed."""
+        """Add actions and return their parsers by name; `arguments.action` is the typed one."""
         actions = self.add_subparsers(dest="action", required=True, metavar="|".join(summaries))
         self._actions_by_name: dict[str, CommandParser] = {
             name: actions.add_parser(name, help=summary, description=f"{summary}.")
@@ -27,16 +27,16 @@ class CommandParser(argparse.ArgumentParser):
         return self._actions_by_name
 
     def takes_value(self, flag: str) -> bool:
-        """Whether a flag, whole or as far as it is unmistakable, has its value behind it."""
+        """Return whether a flag, which may be abbreviated, takes a value."""
         return any(
             action.nargs != 0 and any(known.startswith(flag) for known in action.option_strings)
             for action in self._actions
         )
 
-    def parse_known_args(  # type: ignore[override] # typeshed tells the types of namespaces apart, nobody here does
+    def parse_known_args(  # type: ignore[override] # typeshed has an overload for each type of namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As argparse, with the action first. Exits with status 2 where one is needed and missing."""
+        """Parse as argparse does, with the action moved to the front. Exits with status 2 if the action is missing."""
         if hasattr(self, "_actions_by_name") and args is not None:
             args = self._with_action_first(args)
         return super().parse_known_args(args, namespace)
@@ -50,12 +50,12 @@ class CommandParser(argparse.ArgumentParser):
         if {"-h", "--help"} & {*ordered}:
             return ["--help"]
         if self.default_action is None:
-            self.error(f"say what to do: {', '.join(self._actions_by_name)}")
+            self.error(f"name an action: {', '.join(self._actions_by_name)}")
         return [self.default_action, *ordered]
 
 
 def with_word_first(arguments: Sequence[str], takes_value: Callable[[str], bool]) -> list[str]:
-    """`arguments` with the first that is neither a flag nor the value of one before all others."""
+    """Return `arguments` with the first one that is neither a flag nor a flag's value moved to the front."""
     is_value = False
     for index, argument in enumerate(arguments):
         if not argument.startswith("-") and not is_value:

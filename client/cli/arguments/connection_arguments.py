@@ -1,4 +1,4 @@
-"""The flags that commands share: where the cluster is, which topic is meant, and settings of the client."""
+"""The flags that commands share: the address of the cluster, the topic, and settings of the client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OTHER_NAMES = {
     "max_in_flight_requests_per_connection": "max_in_flight",
     "request_size_max": "max_request_size",
 }
-"""Properties of Kafka's clients whose setting here is not their name with underscores."""
+"""Properties of Kafka's clients whose setting here has another name than theirs with underscores."""
 
 
 def add_bootstrap_argument(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
@@ -19,7 +19,7 @@ def add_bootstrap_argument(parser: argparse.ArgumentParser | argparse._ArgumentG
         "--bootstrap-server",
         default="localhost:9092",
         metavar="HOST:PORT[,HOST:PORT]",
-        help="brokers to ask for the rest of the cluster (default: %(default)s)",
+        help="brokers that name the rest of the cluster (default: %(default)s)",
     )
 
 
@@ -35,7 +35,7 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=assignment,
         metavar="NAME=VALUE",
-        help="a setting of the client, such as linger.ms=20; goes before --command-config",
+        help="a setting of the client, such as linger.ms=20; takes precedence over --command-config",
     )
 
 
@@ -44,15 +44,15 @@ def add_topic_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def client_settings(arguments: argparse.Namespace, client: type) -> dict[str, Any]:
-    """The settings of `--command-config` and `--command-property` as keywords of `client`, Producer or another.
+    """Return the settings of `--command-config` and `--command-property` as keywords of `client`, such as Producer.
 
-    Raises ConfigurationError for one that this client has not, OSError for a file that cannot be read.
+    Raises ConfigurationError for a setting that this client does not have, OSError for a file that cannot be read.
     """
     return settings_of_each(arguments, client)[0]
 
 
 def settings_of_each(arguments: argparse.Namespace, *clients: type) -> list[dict[str, Any]]:
-    """As `client_settings`, for several clients: each gets the settings that it knows; one must know it."""
+    """Return as `client_settings`, for several clients: each gets the settings that it has; one must have each."""
     settings: list[dict[str, Any]] = [{} for _ in clients]
     properties = [*_read_properties(arguments.command_config), *arguments.command_property]
     if not properties:
@@ -82,7 +82,7 @@ def _read_properties(path: str | None) -> list[tuple[str, str]]:
 
 
 def _value(text: str, kind: str) -> Any:
-    """The text of a property as a value; `kind` is the type that the client's signature gives it."""
+    """Convert the text of a property to its value; `kind` is its type in the client's signature."""
     if kind.startswith("str"):
         return text
     if kind.startswith("Sequence["):

@@ -1,4 +1,4 @@
-"""Points in time and durations as people type them.
+"""Points in time and durations on the command line.
 
 | text | a point in time |
 |---|---|
@@ -27,7 +27,7 @@ def now_ms() -> int:
 
 
 def timestamp(text: str) -> int:
-    """A point in time in ms since the epoch, for argparse."""
+    """Parse a point in time; return ms since the epoch. Raises ArgumentTypeError."""
     if text.isdecimal():
         return _bounded(int(text), text)
     if text == "now":
@@ -36,13 +36,13 @@ def timestamp(text: str) -> int:
         try:
             from_now = duration_ms(text[1:])
         except argparse.ArgumentTypeError as error:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a time: from now on it is -1h or +10m") from error
+            raise argparse.ArgumentTypeError(f"{text!r} is not a time: relative to now, write -1h or +10m") from error
         return max(0, now_ms() + (-from_now if text[0] == "-" else from_now))
     return _iso(text)
 
 
 def duration_ms(text: str) -> int:
-    """A duration in ms, for argparse."""
+    """Parse a duration; return ms. Raises ArgumentTypeError."""
     shortened = text.upper().removeprefix("P").replace("T", "").lower() if _ISO_DURATION.fullmatch(text) else text
     if not _PARTS.fullmatch(shortened):
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration: write 90s, 1h30m or PT1H30M")
@@ -50,7 +50,7 @@ def duration_ms(text: str) -> int:
 
 
 def iso(timestamp_ms: int) -> str:
-    """A time in UTC, for people: `2026-11-21T20:15:00.250Z`; "-" for -1, the timestamp of what has none."""
+    """Return a time in UTC for people: `2026-11-21T20:15:00.250Z`; "-" for -1, which means no timestamp."""
     if timestamp_ms < 0:
         return "-"
     from datetime import UTC, datetime

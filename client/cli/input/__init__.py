@@ -1,10 +1,10 @@
-"""Lines of input as records, and sending them.
+"""The input of `produce`: lines, the records in them, and sending them.
 
 | module | what |
 |---|---|
-| `input_record` | a record as a line of input tells it, and what is wrong with a line that tells none |
-| `json_records` | records as JSON, one object a line: what `consume --format json` prints and `produce --format |
-| `lines` | lines of a descriptor as they come, for an event loop that must not wait for them |
-| `sending` | sending lines of a descriptor as records, and what became of them |
-| `text_lines` | lines of text as records, as Kafka's console producer reads them |
+| `lines` | lines of a file descriptor, read on a thread |
+| `input_record` | the record of a line, the error of a line |
+| `text_lines` | records as text, as Kafka's console producer reads them |
+| `json_records` | records as JSON objects, read and printed |
+| `sending` | lines sent as records, and their acknowledgements |
 """

@@ -1,4 +1,4 @@
-"""A record as a line of input tells it, and what is wrong with a line that tells none."""
+"""The record of a line of input, and the error of a line that contains none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Headers = list[tuple[str, bytes | None]]
 
 
 class InputRecord(NamedTuple):
-    """What is to be sent. `partition` and `timestamp` (ms) are None where the line leaves them to the producer."""
+    """A record to send. `partition` and `timestamp` (ms) are None if the producer chooses them."""
 
     key: bytes | None
     value: bytes | None
@@ -19,11 +19,8 @@ class InputRecord(NamedTuple):
 
 
 class LineError(Exception):
-    """A line that is no record; says which and why."""
+    """A line that is not a record; the message has its number and the reason."""
 
 
 Parse = Callable[[bytes, int], InputRecord | None]
-"""Makes a record of a line (without its end) and its number, from 1 on; None where it is to be skipped.
-
-Raises LineError.
-"""
+"""Parses a line (without its end) with its number, which begins at 1; returns None to skip it. Raises LineError."""

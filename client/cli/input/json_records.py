@@ -4,12 +4,12 @@
 {"topic": "orders", "partition": 0, "offset": 5, "timestamp": 1700000000000, "timestamp_type": "CreateTime",
  "headers": [["trace", "42"]], "key": "customer 7", "value": "three socks"}
 ```
-Keys, values and header values are text, null, or, where their bytes are no UTF-8, `{"base64": "…"}`.
+Keys, values and header values are text, null, or, if their bytes are not UTF-8, `{"base64": "…"}`.
 
-Read, every member may be missing; `key` and `value` are then null. `headers` may also be an object, `timestamp` also
-ISO 8601. A key or value that is a number, an array or another object stands for its compact JSON text. `topic`,
-`offset` and `timestamp_type` are not looked at, so that what was printed can be sent again; other members are refused.
-Blank lines are skipped, as by others who read lines of JSON.
+In input every member may be missing; a missing `key` or `value` is null. `headers` may also be an object, and
+`timestamp` ISO 8601. A key or value that is a number, an array or another object is sent as its compact JSON text.
+`topic`, `offset` and `timestamp_type` are ignored, so that printed records can be sent. Other members are refused.
+Blank lines are skipped, as other readers of JSON lines do.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ TIMESTAMP_TYPES: dict[TimestampType | None, str] = {
     TimestampType.CREATE_TIME: "CreateTime",
     TimestampType.LOG_APPEND_TIME: "LogAppendTime",
 }
-"""What Kafka's tools call the types of timestamps."""
+"""The names of timestamp types in Kafka's tools."""
 
 _INT32_MAX = (1 << 31) - 1
 
 
-class _Told(msgspec.Struct, forbid_unknown_fields=True):
-    """A line, as far as its form goes."""
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    """The members of a line."""
 
     topic: str | None = None
     partition: int | None = None
@@ -48,30 +48,30 @@ class _Told(msgspec.Struct, forbid_unknown_fields=True):
     value: Any = None
 
 
-_DECODER = msgspec.json.Decoder(_Told)
+_DECODER = msgspec.json.Decoder(_Line)
 _ENCODER = msgspec.json.Encoder()
 
 
 def parse_json(line: bytes, number: int) -> InputRecord | None:
-    """The record of a line of JSON; None for a blank one, which separates nothing. Raises LineError."""
+    """Parse a line of JSON; return None for a blank one. Raises LineError."""
     if not line or line.isspace():
         return None
     try:
-        told = _DECODER.decode(line)
-        headers = told.headers.items() if isinstance(told.headers, dict) else told.headers or ()
+        members = _DECODER.decode(line)
+        headers = members.headers.items() if isinstance(members.headers, dict) else members.headers or ()
         return InputRecord(
-            _bytes(told.key),
-            _bytes(told.value),
+            _bytes(members.key),
+            _bytes(members.value),
             [(_name(name), _bytes(value)) for name, value in headers],
-            _partition(told.partition),
-            timestamp(told.timestamp) if isinstance(told.timestamp, str) else told.timestamp,
+            _partition(members.partition),
+            timestamp(members.timestamp) if isinstance(members.timestamp, str) else members.timestamp,
         )
     except (msgspec.DecodeError, argparse.ArgumentTypeError, ValueError) as error:
-        raise LineError(f"line {number} is no record in JSON: {error}") from None
+        raise LineError(f"line {number} is not a record in JSON: {error}") from None
 
 
 def format_json(record: ConsumerRecord) -> bytes:
-    """A record as a line of JSON, with its end."""
+    """Return a record as a line of JSON, with the line's end."""
     members = {
         "topic": record.topic,
         "partition": record.partition,
@@ -85,18 +85,18 @@ def format_json(record: ConsumerRecord) -> bytes:
     return _ENCODER.encode(members) + b"\n"
 
 
-def _bytes(told: Any) -> bytes | None:
-    if told is None:
+def _bytes(member: Any) -> bytes | None:
+    if member is None:
         return None
-    if isinstance(told, str):
-        return told.encode()
-    if isinstance(told, dict) and told.keys() == {"base64"}:
-        return b64decode(str(told["base64"]), validate=True)
-    return _ENCODER.encode(told)
+    if isinstance(member, str):
+        return member.encode()
+    if isinstance(member, dict) and member.keys() == {"base64"}:
+        return b64decode(str(member["base64"]), validate=True)
+    return _ENCODER.encode(member)
 
 
-def _name(told: Any) -> str:
-    name = _bytes(told)
+def _name(member: Any) -> str:
+    name = _bytes(member)
     if name is None:
         raise ValueError("a header has no name")
     return name.decode(errors="surrogateescape")
@@ -111,7 +111,7 @@ def _text(part: bytes | None) -> str | dict[str, str] | None:
         return {"base64": b64encode(part).decode()}
 
 
-def _partition(told: int | None) -> int | None:
-    if told is not None and not 0 <= told <= _INT32_MAX:
-        raise ValueError(f"{told} is no partition")
-    return told
+def _partition(number: int | None) -> int | None:
+    if number is not None and not 0 <= number <= _INT32_MAX:
+        raise ValueError(f"{number} is not the number of a partition")
+    return number

@@ -1,8 +1,8 @@
-"""Lines of a descriptor as they come, for an event loop that must not wait for them.
+"""Lines of a file descriptor, read on a thread so that the event loop never waits for them.
 
-A file is never "not ready", and a terminal may be silent for hours: the descriptor is read in a thread of its own, a
-chunk at a time and one chunk ahead. The thread is a daemon, since a read that waits for a terminal cannot be ended.
-What is kept in memory is a line and a few chunks; a line that has no end is refused when it is too long.
+An event loop cannot wait for a regular file, and a terminal may send nothing for hours. So a thread reads the
+descriptor, a chunk at a time and one chunk ahead. The thread is a daemon, because a read from a terminal cannot be
+interrupted. Memory holds one line and a few chunks; a line that is too long is refused.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _AHEAD = 2  # chunks
 
 
 async def read_lines(descriptor: int, longest: int) -> AsyncIterator[list[bytes]]:
-    """Yield the lines of each chunk that comes, without their ends (LF or CR LF); the last need not have one.
+    """Yield the lines of each chunk, without their ends (LF or CR LF), which the last line may lack.
 
-    Raises OSError, and LineError for a line that goes on after `longest` bytes.
+    Raises OSError, and LineError for a line of more than `longest` bytes.
     """
-    pieces: list[bytes] = []  # of the line that has begun
+    pieces: list[bytes] = []  # of a line whose end has not been read
     size = count = 0
     async for chunk in _read_chunks(descriptor):
         pieces.append(chunk)
@@ -34,13 +34,15 @@ async def read_lines(descriptor: int, longest: int) -> AsyncIterator[list[bytes]
             pieces, size = [rest], len(rest)
             count += len(lines)
         if size > longest:
-            raise LineError(f"line {count + 1} is longer than {longest} bytes: it is not sent, nor is what follows")
+            raise LineError(
+                f"line {count + 1} is longer than {longest} bytes: neither it nor the lines after it are sent"
+            )
     if size:
         yield [b"".join(pieces).removesuffix(b"\r")]
 
 
 async def _read_chunks(descriptor: int) -> AsyncIterator[bytes]:
-    """Yield what a thread reads. Raises OSError."""
+    """Yield the chunks that a thread reads. Raises OSError."""
     loop = asyncio.get_running_loop()
     chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue()
     room = threading.Semaphore(_AHEAD)
@@ -56,7 +58,7 @@ async def _read_chunks(descriptor: int) -> AsyncIterator[bytes]:
             try:
                 loop.call_soon_threadsafe(chunks.put_nowait, chunk)
             except RuntimeError:
-                return  # the loop was closed: nobody is interested any more
+                return  # the loop was closed
             if not isinstance(chunk, bytes) or not chunk:
                 return
 

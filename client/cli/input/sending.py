@@ -1,4 +1,4 @@
-"""Sending lines of a descriptor as records, and what became of them."""
+"""Send the lines of a descriptor as records, and count the acknowledged and the failed ones."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from odradek.protocol.plural import pluralize
 
 
 class Outcome:
-    """What became of the records so far; `error` is that of the first that failed."""
+    """Counts of the records that were sent; `error` is the error of the first one that failed."""
 
     def __init__(self) -> None:
         self.sent = 0
         self.failed = 0
         self.error: BaseException | None = None
-        self._waiting: list[asyncio.Future[RecordMetadata]] = []
+        self._pending: list[asyncio.Future[RecordMetadata]] = []
 
     def add(self, record: asyncio.Future[RecordMetadata]) -> None:
         self.sent += 1
-        self._waiting.append(record)
+        self._pending.append(record)
 
     def raise_failure(self) -> None:
-        """Raises ValueError if a record failed: how many did, and why the first."""
+        """Raise ValueError if records failed, with their number and the first error."""
         if self.error is not None:
             of = pluralize(self.sent, "record")
             were = "was" if self.failed == 1 else "were"
             raise ValueError(f"{self.failed} of {of} {were} not acknowledged: {self.error}")
 
-    def look(self) -> int:
-        """Count those that are done, and forget them; return how many they were."""
-        before = len(self._waiting)
-        waiting = []
-        for record in self._waiting:
+    def collect(self) -> int:
+        """Count the failures among the records that are done, and drop those records; return their number."""
+        before = len(self._pending)
+        pending = []
+        for record in self._pending:
             if not record.done():
-                waiting.append(record)
+                pending.append(record)
             elif (error := record.exception()) is not None:
                 self.failed += 1
                 self.error = self.error or error
-        self._waiting = waiting
-        return before - len(waiting)
+        self._pending = pending
+        return before - len(pending)
 
 
 async def send_lines(
@@ -61,7 +61,7 @@ async def send_lines(
                 outcome.add(await producer.send(topic, value, key, partition, headers, time))
         size = sum(map(len, lines)) + len(lines)
         progress.add(outcome.sent - sent, size, progress.bytes + size)
-        outcome.look()
+        outcome.collect()
     await producer.flush()
-    outcome.look()
+    outcome.collect()
     return outcome

@@ -1,20 +1,20 @@
-r"""Lines of text as records, as Kafka's console producer reads them.
+r"""Records as lines of text, as Kafka's console producer reads them.
 
 ```
 [headers TAB] [key TAB] value          headers: name:value,name:value
 ```
-Which parts there are and what separates them is said by flags, or by the console producer's own properties:
+Flags, or the properties of the console producer, choose the parts and what separates them:
 
 | reader property | default | |
 |---|---|---|
-| `parse.key` | false | a key comes first |
+| `parse.key` | false | the line has a key before the value |
 | `key.separator` | `\t` | behind the key |
-| `parse.headers` | false | headers come before everything |
+| `parse.headers` | false | the line begins with headers |
 | `headers.delimiter` | `\t` | behind the headers |
 | `headers.separator` | `,` | between headers |
 | `headers.key.separator` | `:` | between the name and the value of a header |
-| `null.marker` | none | a key, value or header value that is just this is null; headers that are just this are none |
-| `ignore.error` | false | a line without its separator is all value, with no key |
+| `null.marker` | none | a key, value or header value equal to it is null; if the headers equal it, there are none |
+| `ignore.error` | false | a line without its separator is a value without a key |
 
 Source: Kafka `LineMessageReader`.
 """
@@ -41,7 +41,7 @@ PROPERTIES = frozenset(
 
 
 class TextLines(NamedTuple):
-    """How lines are read; `parse` makes a record of one."""
+    """The parts of a line and their separators."""
 
     key_separator: bytes | None = None  # None: lines have no keys
     headers_delimiter: bytes | None = None  # None: lines have no headers
@@ -51,7 +51,7 @@ class TextLines(NamedTuple):
     ignores_errors: bool = False
 
     def parse(self, line: bytes, number: int) -> InputRecord:
-        """The record of a line. Raises LineError where a separator is missing."""
+        """Parse a line. Raises LineError if a separator is missing."""
         headers: Headers = []
         key: bytes | None = None
         value: bytes | None = line
@@ -72,19 +72,19 @@ class TextLines(NamedTuple):
             return before, rest
         if self.ignores_errors:
             return None, line
-        raise LineError(f"line {number} has no {part}: {separator.decode(errors='replace')!r} is not in it")
+        raise LineError(f"line {number} has no {part}: it does not contain {separator.decode(errors='replace')!r}")
 
     def _headers(self, text: bytes, number: int) -> Headers:
         pairs = text.split(self.headers_separator)
         while len(pairs) > 1 and not pairs[-1]:
-            pairs.pop()  # separators at the end separate nothing
+            pairs.pop()  # as Kafka does, ignore separators at the end
         return [self._header(pair, number) for pair in pairs]
 
     def _header(self, pair: bytes, number: int) -> tuple[str, bytes | None]:
         name, found, value = pair.partition(self.headers_key_separator)
         if not found and not self.ignores_errors:
             shown = self.headers_key_separator.decode(errors="replace")
-            raise LineError(f"line {number} has a header without a value: {shown!r} is not in {pair!r}")
+            raise LineError(f"line {number} has a header without a value: {pair!r} does not contain {shown!r}")
         if name == self.null_marker:
             raise LineError(f"line {number} has a header whose name is the null marker")
         return name.decode(errors="surrogateescape"), self._nullable(value) if found else None
@@ -94,17 +94,17 @@ class TextLines(NamedTuple):
 
 
 def from_properties(properties: Iterable[tuple[str, str]]) -> TextLines:
-    """How the console producer reads lines with these reader properties."""
-    said = dict(properties)
+    """Return the form of lines that the console producer reads with these properties."""
+    given = dict(properties)
     keys, headers, ignores = (
-        said.get(name, "false").lower() == "true" for name in ("parse.key", "parse.headers", "ignore.error")
+        given.get(name, "false").lower() == "true" for name in ("parse.key", "parse.headers", "ignore.error")
     )
-    marker = said.get("null.marker")
+    marker = given.get("null.marker")
     return TextLines(
-        key_separator=said.get("key.separator", "\t").encode() if keys else None,
-        headers_delimiter=said.get("headers.delimiter", "\t").encode() if headers else None,
-        headers_separator=said.get("headers.separator", ",").encode(),
-        headers_key_separator=said.get("headers.key.separator", ":").encode(),
+        key_separator=given.get("key.separator", "\t").encode() if keys else None,
+        headers_delimiter=given.get("headers.delimiter", "\t").encode() if headers else None,
+        headers_separator=given.get("headers.separator", ",").encode(),
+        headers_key_separator=given.get("headers.key.separator", ":").encode(),
         null_marker=None if marker is None else marker.encode(),
         ignores_errors=ignores,
     )

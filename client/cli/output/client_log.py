@@ -1,6 +1,6 @@
-"""What the client logs while a command runs: `warning: …` on standard error, such as a broker that is tried again.
+"""Warnings of the client, printed on standard error as `warning: …` while a command runs.
 
-Records that were refused are not told here, batch by batch: the command says at its end how many they were, and why.
+Warnings about refused batches are left out: the command prints at its end how many records were refused, and why.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from contextlib import contextmanager
 
 from odradek.client.cli.output.terminal import YELLOW, paint
 
-_TOLD_BY_THE_COMMAND = "odradek.client.producer.delivery"
+_REPORTED_BY_THE_COMMAND = "odradek.client.producer.delivery"
 
 
 class _StandardError(logging.Handler):
-    """Writes to what is standard error at that moment."""
+    """Writes to the standard error of the moment, which tests replace."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(f"{paint('warning:', YELLOW, sys.stderr)} {record.getMessage()}", file=sys.stderr)
@@ -24,9 +24,9 @@ class _StandardError(logging.Handler):
 
 @contextmanager
 def printed_warnings() -> Iterator[None]:
-    """Print the client's warnings, for as long as this lasts."""
+    """Print the client's warnings until the block ends."""
     handler = _StandardError(logging.WARNING)
-    handler.addFilter(lambda record: record.name != _TOLD_BY_THE_COMMAND)
+    handler.addFilter(lambda record: record.name != _REPORTED_BY_THE_COMMAND)
     logger = logging.getLogger("odradek.client")
     logger.addHandler(handler)
     try:

@@ -1,4 +1,4 @@
-"""A group as `groups describe` shows it: the members, what each owns, what is committed and what is left to read."""
+"""The output of `groups describe`: state, members with their partitions, committed offsets and lag."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEMBER_COLUMNS = ("group", "consumer_id", "group_instance_id", "host", "client_
 
 
 def document_of(group: GroupDescription, lags: Results[TopicPartition, PartitionLag]) -> dict[str, Any]:
-    """The group as JSON shows it."""
+    """Return the group as its JSON document."""
     owners = {partition: member for member in group.members for partition in member.assignment}
     return {
         "group": group.group_id,

@@ -1,10 +1,9 @@
-"""How far a long command is and how fast: one line on standard error, renewed in place, only on a terminal.
+"""The progress of a long command: one line on standard error, rewritten in place, only on a terminal.
 
 ```
  45% #########...........  450,000 records  120,312/s  11.8 MB/s
 ```
-Of work whose size is not known there is no percentage. The line is gone when the command ends; `summary` is what
-remains to be said.
+Work of unknown size has no percentage. The line is removed when the command ends; `summary` is for the end.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Counts records and bytes; `total` is the whole work, in the unit of `done`, or None where nobody knows.
+    """Counts records and bytes; `total` is the whole work, in the unit of `done`, or None if it is unknown.
 
-    With `is_shown` false it only counts, as it does where standard error is no terminal.
+    With `is_shown` false it only counts, as it does if standard error is not a terminal.
     """
 
     def __init__(self, total: int | None = None, *, is_shown: bool = True) -> None:
@@ -36,11 +35,11 @@ class Progress:
 
     @property
     def seconds(self) -> float:
-        """Since it began; never 0."""
+        """The time since the start; never 0."""
         return max(time.monotonic() - self._began, 1e-6)
 
     def add(self, records: int, size: int, done: int = 0) -> None:
-        """Count records and their bytes, and show it if it is time; `done` is how much of `total` is done by now."""
+        """Count records and their bytes, and show them if it is time; `done` is the part of `total` that is done."""
         self.records += records
         self.bytes += size
         now = time.monotonic()
@@ -49,12 +48,12 @@ class Progress:
             print(f"{_CLEAR}{self._bar(done)}{self._rates()}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Take the line away, before something else is printed."""
+        """Remove the line, before something else is printed."""
         if self._is_shown:
             print(_CLEAR, end="", file=sys.stderr, flush=True)
 
     def summary(self) -> str:
-        """What there was, as a sentence: `1,000 records, 0.1 MB in 0.02 s: 50,000 records/s, 4.9 MB/s`."""
+        """Return the totals: `1,000 records, 0.1 MB in 0.02 s: 50,000 records/s, 4.9 MB/s`."""
         rate = self.records / self.seconds
         return (
             f"{pluralize(self.records, 'record', spec=',')}, {self.bytes / 1e6:,.1f} MB in {self.seconds:,.2f} s:"

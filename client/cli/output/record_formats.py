@@ -1,6 +1,7 @@
-r"""How a record is printed: as Kafka's console consumer does, as JSON (`json_records`), or by a format string of kcat.
+r"""The formats of `consume`: the line of Kafka's console consumer, and format strings as kcat has them.
 
-The console consumer's line, of which `--print` or its own properties choose the parts:
+`input.json_records` has the third one, JSON. The line of the console consumer, whose parts `--print` or the consumer's
+properties choose:
 
 ```
 CreateTime:1700000000000 TAB Partition:0 TAB Offset:5 TAB trace:42,user:7 TAB key TAB value LF
@@ -10,13 +11,13 @@ CreateTime:1700000000000 TAB Partition:0 TAB Offset:5 TAB trace:42,user:7 TAB ke
 | `print.timestamp`, `print.partition`, `print.offset`, `print.headers`, `print.key` | false | |
 | `print.value` | true | |
 | `key.separator`, `line.separator`, `headers.separator` | `\t`, `\n`, `,` | between parts, records, headers |
-| `null.literal` | null | for a key or value that is null |
+| `null.literal` | null | in place of a key or value that is null |
 
 Source: Kafka `DefaultMessageFormatter`.
 
-In a format string stand `%t` topic, `%p` partition, `%o` offset, `%T` timestamp in ms, `%k` key, `%K` its length, `%s`
-value, `%S` its length, `%h` headers (name=value,…), `%%` a percent sign; null has the length -1 and prints as nothing.
-`\n`, `\t`, `\0`, `\xHH` and the like are escapes. There is no line end unless it is written.
+In a format string, `%t` is the topic, `%p` the partition, `%o` the offset, `%T` the timestamp in ms, `%k` the key, `%K`
+its length, `%s` the value, `%S` its length, `%h` the headers (name=value,…), `%%` a percent sign. Null has length -1
+and prints nothing. `\n`, `\t`, `\0`, `\xHH` and the like are escapes. No line end is added.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from odradek.client.cli.input.json_records import TIMESTAMP_TYPES
 from odradek.client.record import ConsumerRecord
 
 Format = Callable[[ConsumerRecord], bytes]
-"""Makes the bytes of a record that are printed, its end included."""
+"""Returns the printed bytes of a record, including the line end."""
 
 _PART = re.compile(r"%(.?)", re.DOTALL)
 
 
 class ConsoleFormat(NamedTuple):
-    """The console consumer's line; `format` makes one."""
+    """The parts of the console consumer's line, and what separates them."""
 
     prints_timestamp: bool = False
     prints_partition: bool = False
@@ -85,11 +86,11 @@ PROPERTIES = {
     "headers.separator": "headers_separator",
     "null.literal": "null",
 }
-"""The console consumer's formatter properties, and what they are in ConsoleFormat."""
+"""The console consumer's formatter properties, and their names in ConsoleFormat."""
 
 
 def from_properties(properties: Iterable[tuple[str, str]]) -> ConsoleFormat:
-    """The line of the console consumer with these properties (of PROPERTIES)."""
+    """Return the line of the console consumer with these properties (of PROPERTIES)."""
     chosen: dict[str, Any] = {
         PROPERTIES[name]: value.lower() == "true" if name.startswith("print.") else value.encode()
         for name, value in properties
@@ -98,7 +99,7 @@ def from_properties(properties: Iterable[tuple[str, str]]) -> ConsoleFormat:
 
 
 def compile_format(text: str) -> Format:
-    """The function that prints records by a format string. Raises ValueError for a `%` that means nothing."""
+    """Return the function that formats records by a format string. Raises ValueError for an unknown `%` letter."""
     parts: list[bytes | Format] = []
     for index, piece in enumerate(_PART.split(text)):
         if index % 2 == 0:
@@ -108,7 +109,7 @@ def compile_format(text: str) -> Format:
         elif piece in _FIELDS:
             parts.append(_FIELDS[piece])
         else:
-            raise ValueError(f"%{piece} means nothing: there are {' '.join('%' + name for name in _FIELDS)} and %%")
+            raise ValueError(f"there is no %{piece}: there are {' '.join('%' + name for name in _FIELDS)} and %%")
 
     def formatted(record: ConsumerRecord) -> bytes:
         return b"".join([part if isinstance(part, bytes) else part(record) for part in parts])

@@ -1,8 +1,8 @@
 """The results of a command: a table for people, or one JSON document with `--json`.
 
-A column is named once, in snake case: `log_end_offset` is the member of the JSON objects, LOG-END-OFFSET the heading.
-In a table numbers stand to the right, None is `-`, a list is joined by commas, and a duration or time is whatever text
-the command made of it; in JSON values keep their types.
+A column has one name, in snake case: `log_end_offset` is the member of the JSON objects, LOG-END-OFFSET the heading. A
+table aligns numbers to the right, prints None as `-` and joins lists by commas; the command formats durations and times
+itself. In JSON values keep their types.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
 
 
 def print_json(document: Any) -> None:
-    """Print a JSON document, indented; keys and text as they are, bytes that are no UTF-8 as escapes."""
+    """Print an indented JSON document; text is not escaped, except bytes that are not UTF-8."""
     import json
 
     print(json.dumps(document, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode())

@@ -1,4 +1,4 @@
-"""Whether somebody watches: colours and progress go to terminals only, and colours not where NO_COLOR is set."""
+"""Terminals and colours: colours and progress appear on terminals only, and colours only without NO_COLOR."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def paint(text: str, style: str, stream: TextIO) -> str:
-    """`text` in a style (above, or "" for none) if `stream` shows colours, else as it is. NO_COLOR: https://no-color.org."""
+    """Return `text` in a style (above, or "" for none) if `stream` shows colours. NO_COLOR: https://no-color.org."""
     if not style or not is_terminal(stream) or os.environ.get("NO_COLOR"):
         return text
     return f"\x1b[{style}m{text}\x1b[0m"

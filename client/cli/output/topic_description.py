@@ -1,4 +1,4 @@
-"""A topic as `topics describe` shows it."""
+"""The output of `topics describe`: a topic with its properties and partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from odradek.protocol.plural import pluralize
 def document_of(
     topic: TopicDescription, configs: dict[str, str | None], offsets: dict[int, dict[str, int]]
 ) -> dict[str, Any]:
-    """The topic as JSON shows it, with its own properties, and offsets by partition where they were asked for."""
+    """Return the topic as its JSON document, with the properties set for it, and the offsets of partitions if given."""
     partitions = [
         {
             "partition": one.partition,

@@ -1,4 +1,4 @@
-"""`python -m client perf produce|consume|e2e`: how fast a cluster is, from here.
+"""`odradek perf produce|consume|e2e`: measure the speed of a cluster from this machine.
 
 | module | what |
 |---|---|
@@ -7,10 +7,10 @@
 | `end_to_end` | the time from sending a record to reading it |
 | `latencies` | percentiles in bounded memory |
 | `report` | a line for each interval, and the result |
-| `payloads`, `pace` | what is sent, and at which rate |
-| `perf_arguments` | the flags that they share |
+| `payloads`, `pace` | the records that are sent, and their rate |
+| `perf_arguments` | the shared flags |
 
-Flags and lines are those of Kafka's ProducerPerformance, ConsumerPerformance and EndToEndLatency where they have them.
+Flags and lines are those of Kafka's ProducerPerformance, ConsumerPerformance and EndToEndLatency where these have them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def add_arguments(parser: CommandParser) -> None:
 
 def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
     if arguments.warmup_records >= arguments.num_records:
-        raise UsageError("--warmup-records are some of --num-records: of so many none would be measured")
+        raise UsageError("--warmup-records must be less than --num-records, which includes them")
     started: Coroutine[None, None, int] = _module(arguments.action).run(arguments)
     return started
 

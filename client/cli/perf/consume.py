@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_perf_arguments(parser)
-    parser.add_argument("--from-latest", action="store_true", help="read new records, not those that are there")
+    parser.add_argument("--from-latest", action="store_true", help="read new records only")
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -27,7 +27,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
     settings: dict[str, Any] = {
         "auto_offset_reset": "latest" if arguments.from_latest else "earliest",
-        "default_api_timeout_ms": arguments.timeout_ms,  # a topic that is misspelt should not take a minute to tell
+        "default_api_timeout_ms": arguments.timeout_ms,  # a misspelt topic is reported soon, not after a minute
     }
     try:
         settings |= client_settings(arguments, Consumer)
@@ -52,7 +52,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _read(consumer: Consumer, count: int, timeout_ms: int, report: Report) -> int:
-    """Read `count` records; return how many did not come."""
+    """Read `count` records; return how many did not arrive in time."""
     while count:
         records = await consumer.poll(timeout_ms, min(count, 500))
         if not records:

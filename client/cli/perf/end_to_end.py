@@ -1,9 +1,10 @@
 """`perf e2e`: the time from sending a record to reading it.
 
-Without `--throughput` there is one record at a time: the next is sent when the last was read, as in Kafka's
-EndToEndLatency. With it records are sent at that rate, whatever becomes of them, and read at the same time.
+Without `--throughput` the next record is sent when the last one was read, as in Kafka's EndToEndLatency. With it,
+records are sent at that rate and read at the same time.
 
-A record begins with 16 bytes: a number of this run, and its own; what others write to the topic is passed over.
+A record begins with 16 bytes: the number of this run and the number of the record. Other records of the topic are
+skipped.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.producer.producer import Producer
 
     if arguments.record_size < _MARK.size:
-        raise UsageError(f"--record-size is at least {_MARK.size}: by so many bytes records know each other again")
+        raise UsageError(f"--record-size is at least {_MARK.size}, the size of the numbers that identify a record")
     try:
         of_producer, of_consumer = settings_of_each(arguments, Producer, Consumer)
         of_producer.setdefault("linger_ms", 0)
@@ -49,7 +50,7 @@ async def run(arguments: argparse.Namespace) -> int:
             Producer(arguments.bootstrap_server, **of_producer) as producer,
             Consumer(arguments.bootstrap_server, **of_consumer) as consumer,
         ):
-            await (await producer.send(arguments.topic, b"perf e2e begins"))  # so that there is a topic to read
+            await (await producer.send(arguments.topic, b"perf e2e begins"))  # creates the topic
             consumer.assign(await consumer.partitions_for(arguments.topic))
             await consumer.seek_to_end()
             report = Report("sent and read", interval_ms=arguments.reporting_interval, as_json=arguments.json)
@@ -61,7 +62,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 class _EndToEnd:
-    """One run; `_due` holds when each record that is under way was due."""
+    """One run; `_due` has the time when each record that is not yet read was due."""
 
     def __init__(self, producer: Producer, consumer: Consumer, arguments: argparse.Namespace, report: Report) -> None:
         self._producer = producer
@@ -75,10 +76,10 @@ class _EndToEnd:
         self._report = report
         self._run = time.time_ns()
         self._due: dict[int, float] = {}
-        self._error: BaseException | None = None  # of the first record that was refused
+        self._error: BaseException | None = None  # of the first refused record
 
     async def run(self) -> None:
-        """Raises ClientError, and ValueError when a record does not come."""
+        """Send and read all records. Raises ClientError, and ValueError if a record does not arrive in time."""
         import asyncio
 
         if self._rate <= 0:
@@ -117,7 +118,7 @@ class _EndToEnd:
             self._error = self._error or record.exception()
 
     async def _read_one(self, count: int) -> None:
-        """Read the record that makes `count` of them. Raises what kept one from being sent."""
+        """Read record number `count`. Raises the error of a record that could not be sent."""
         while True:
             records = await self._consumer.poll(self._timeout_ms, 1)
             if self._error is not None:

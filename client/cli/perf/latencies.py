@@ -1,8 +1,8 @@
-"""Percentiles of many durations in bounded memory: a histogram whose buckets grow by 1.09 % each.
+"""Percentiles of many durations in bounded memory: a histogram whose buckets grow by 1.09 % each, as in HdrHistogram.
 
-A duration of t ms is counted in bucket floor(64 · log2(1000 t)), from 1 µs up; a percentile is the upper bound of its
-bucket, so it is at most 1.09 % above the exact one, and never below it. An hour lies in bucket 2018: there are never
-more. Count, sum and maximum are exact. HdrHistogram, made small.
+A duration of t ms is counted in bucket floor(64 · log2(1000 t)), from 1 µs up. A percentile is the upper bound of its
+bucket, so it is at most 1.09 % above the exact one, and never below it. An hour is in bucket 2018, so there are about
+two thousand buckets at most. Count, sum and maximum are exact.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Latencies:
 
     @property
     def mean(self) -> float:
-        """The arithmetic mean; 0 of nothing."""
+        """The arithmetic mean; 0 without durations."""
         return self.sum / self.count if self.count else 0.0
 
     def percentile(self, share: float) -> float:
-        """The duration in ms that a `share` (0 to 1) of all did not pass; 0 of nothing."""
+        """Return the duration in ms that a `share` (0 to 1) of all did not exceed; 0 without durations."""
         rank = ceil(share * self.count)
         seen = 0
         for bucket in sorted(self._buckets):
@@ -49,6 +49,6 @@ class Latencies:
         return 0.0
 
     def summary(self) -> dict[str, float]:
-        """Mean, percentiles and maximum in ms, as JSON shows them."""
+        """Return mean, percentiles and maximum in ms, for JSON."""
         percentiles = {name: self.percentile(share) for name, share in PERCENTILES.items()}
         return {name: round(ms, 3) for name, ms in {"mean": self.mean, **percentiles, "max": self.max}.items()}

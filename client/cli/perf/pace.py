@@ -1,4 +1,4 @@
-"""Sending at a steady rate."""
+"""A steady rate of sending."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SHORTEST_SLEEP = 0.001  # seconds; the loop's timers are no finer
 
 
 class Pace:
-    """Says when each record is due, `rate` a second from now on; with a rate of 0 or less, always now."""
+    """The times at which records are due: `rate` a second from now on; with a rate of 0 or less, always now."""
 
     def __init__(self, rate: float) -> None:
         self.is_bounded = rate > 0
@@ -18,9 +18,9 @@ class Pace:
         self._number = 0
 
     async def next(self) -> float:
-        """Wait until the next record is due, and return when that was (`time.monotonic`).
+        """Wait until the next record is due, and return that time (`time.monotonic`).
 
-        Latencies count from then on: a record that is late because those before it were held up has waited as well.
+        Latencies count from that time: a record that is sent late because earlier ones were delayed has waited, too.
         """
         now = time.monotonic()
         if not self.is_bounded:

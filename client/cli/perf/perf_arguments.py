@@ -1,4 +1,4 @@
-"""The flags that the measurements share."""
+"""The flags that all measurements share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def add_perf_arguments(parser: argparse.ArgumentParser) -> None:
     add_topic_argument(parser)
     parser.add_argument("--num-records", type=positive, required=True, metavar="N", help="how many records")
     parser.add_argument(
-        "--warmup-records", type=not_negative, default=0, metavar="N", help="of them, the first N are not measured"
+        "--warmup-records", type=not_negative, default=0, metavar="N", help="the first N of them are not measured"
     )
     parser.add_argument(
         "--reporting-interval",
@@ -47,5 +47,5 @@ def add_sending_arguments(parser: argparse.ArgumentParser) -> None:
 def _record_size(text: str) -> int:
     size = positive(text)
     if size > _LARGEST_RECORD:
-        raise argparse.ArgumentTypeError(f"{text} bytes are more than any broker takes at once")
+        raise argparse.ArgumentTypeError(f"{text} bytes are more than any broker accepts in a request")
     return size

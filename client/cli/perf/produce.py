@@ -1,6 +1,6 @@
 """`perf produce`: throughput of one producer, and the time from each record to its acknowledgement.
 
-As in Kafka's ProducerPerformance, of very many records only a share has its latency measured, evenly spread.
+With more than 100,000 records, it measures the latency of an even share of them, as Kafka's ProducerPerformance does.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from odradek.client.cli.perf.report import Report
     from odradek.client.producer.producer import Producer
 
-_MEASURED = 100_000  # records at most: the slowest thousandth is a hundred of them still
-_LOOK_SECONDS = 0.05  # between two looks at what has become of records
+_MEASURED = 100_000  # records at most; their slowest thousandth is still a hundred
+_COLLECT_SECONDS = 0.05  # the interval in which acknowledged records are counted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,7 +64,7 @@ async def _send(
     outcome = Outcome()
     pace = Pace(arguments.throughput)
     every = max(1, arguments.num_records // _MEASURED)
-    looked_at, size = time.monotonic(), 0
+    collected_at, size = time.monotonic(), 0
     for number in range(1, arguments.num_records + 1):
         payload = next(payloads)
         due = await pace.next() if pace.is_bounded else time.monotonic()
@@ -75,13 +75,13 @@ async def _send(
         size += len(payload)
         if number == arguments.warmup_records:
             await producer.flush()
-            report.end_warmup(outcome.look())
+            report.end_warmup(outcome.collect())
             size = 0
-        elif due - looked_at >= _LOOK_SECONDS:
-            report.add(outcome.look(), size)
-            looked_at, size = due, 0
+        elif due - collected_at >= _COLLECT_SECONDS:
+            report.add(outcome.collect(), size)
+            collected_at, size = due, 0
     await producer.flush()
-    report.add(outcome.look(), size)
+    report.add(outcome.collect(), size)
     return outcome
 
 

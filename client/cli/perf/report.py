@@ -1,4 +1,4 @@
-"""What `perf` says: a line for each interval, in the words of Kafka's tools, and the result as a line or as JSON.
+"""The output of `perf`: a line for each interval, as Kafka's tools print it, and the result as a line or as JSON.
 
 ```
 250000 records sent, 50000.0 records/sec (4.77 MB/sec), 3.1 ms avg latency, 20.2 ms max latency.
@@ -21,7 +21,7 @@ _MB = 1 << 20
 
 
 class Measured:
-    """Records, their bytes and their latencies since it was made."""
+    """Records, bytes and latencies since the object was made."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -31,12 +31,12 @@ class Measured:
 
     @property
     def seconds(self) -> float:
-        """Since it was made; never 0."""
+        """The time since the object was made; never 0."""
         return max(time.monotonic() - self._began, 1e-6)
 
 
 class Report:
-    """Counts, and prints as it goes; `verb` is "sent" or "read"."""
+    """Counts records, and prints a line for each interval; `verb` is "sent" or "read"."""
 
     def __init__(self, verb: str, *, interval_ms: int, as_json: bool) -> None:
         self._verb = verb
@@ -50,7 +50,7 @@ class Report:
         self._part.latencies.add(duration_ms)
 
     def add(self, records: int, size: int) -> None:
-        """Count records of `size` bytes together; print a line if it is time."""
+        """Count records whose sizes add up to `size` bytes; print a line if the interval is over."""
         for measured in (self._whole, self._part):
             measured.records += records
             measured.bytes += size
@@ -58,14 +58,14 @@ class Report:
             self._print_part()
 
     def end_warmup(self, records: int) -> None:
-        """Forget what was measured so far; `records` were not counted yet."""
+        """Discard what was measured so far; `records` is the number of records not counted yet."""
         if not self._as_json:
             print(f"{pluralize(self._whole.records + records, 'record')} {self._verb} to warm up.", flush=True)
         self._whole, self._part = Measured(), Measured()
 
     @contextmanager
     def finished(self) -> Iterator[None]:
-        """Print the result when the work is done, and also when Ctrl-C ends it; not when it fails."""
+        """Print the result when the block ends, also by Ctrl-C; not when it fails."""
         from asyncio import CancelledError
 
         try:

@@ -35,7 +35,7 @@ async def test_the_value_of_a_flag_is_no_action(bootstrap: str) -> None:
     created = await run("topics", "--topic", "list", "--if-not-exists", "create", "--bootstrap-server", bootstrap)
     assert created == ([b"list is created"], "")
     _, err = await run("topics", "--topic", "list", status=2)
-    assert "say what to do: create, list, describe, " in err
+    assert "name an action: create, list, describe, " in err
 
 
 async def test_the_cluster_is_described_where_nothing_else_is_asked_for(bootstrap: str) -> None:
@@ -48,12 +48,12 @@ async def test_the_cluster_is_described_where_nothing_else_is_asked_for(bootstra
 @pytest.mark.parametrize("command", ["topics", "groups", "configs", "perf"])
 async def test_a_command_without_its_action_names_those_that_there_are(command: str) -> None:
     _, err = await run(command, "--bootstrap-server", "127.0.0.1:1", status=2)
-    assert f"python -m client {command}: error: say what to do: " in err
+    assert f"python -m client {command}: error: name an action: " in err
 
 
 async def test_a_line_without_a_command_names_those_that_there_are() -> None:
     _, err = await run("--bootstrap-server", "127.0.0.1:1", status=2)
-    assert err.endswith("error: say which command: produce, consume, topics, groups, configs, cluster, doctor, perf, "
+    assert err.endswith("error: name a command: produce, consume, topics, groups, configs, cluster, doctor, perf, "
                         "dump-log\n")  # fmt: skip
 
 

@@ -81,4 +81,4 @@ async def test_members_share_the_partitions(bootstrap: str, make_topic: MakeTopi
 )
 async def test_what_the_group_decides_cannot_be_said(arguments: tuple[str, ...]) -> None:
     _, err = await run("consume", "--topic", "t", "--group", "g", *arguments, status=2)
-    assert "error: a group says which partitions are read, and from where" in err
+    assert "error: a group decides which partitions are read, and from which offset" in err

@@ -64,7 +64,7 @@ async def test_a_group_at_work_and_after_it(bootstrap: str, make_topic: MakeTopi
     assert listed[group]["state"] == "Stable"
     assert out[0].decode().startswith(f"{group}  Stable, classic, 1 member, assigned by roundrobin, coordinator ")
     assert out[1].split() == b"GROUP CONSUMER-ID GROUP-INSTANCE-ID HOST CLIENT-ID PARTITIONS ASSIGNMENT".split()
-    assert refused == f"error: group {group} is Stable: its offsets can be reset when it has no members\n"
+    assert refused == f"error: group {group} is Stable: its offsets can be reset only while it has no members\n"
 
     [described] = await run_json("groups", "describe", *at, "--group", group)
     assert (described["state"], described["members"]) == ("Empty", [])
@@ -125,7 +125,7 @@ async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic,
     assert await planned(*whole, "--by-duration", "PT1H") == [10, 10]
     out, err = await run("groups", "reset-offsets", *at, *whole, "--to-current", "--export")
     assert out == [f"{topic},0,3".encode(), f"{topic},1,1".encode()]
-    assert err == "dry run: nothing was changed; --execute does it\n"
+    assert err == "dry run: nothing was changed; --execute changes the offsets\n"
     file = tmp_path / "offsets.csv"
     file.write_text(f'"group","topic","partition","offset"\n{group},{topic},0,9\n')
     out, err = await run("groups", "reset-offsets", *at, "--from-file", str(file), "--execute", "--json")

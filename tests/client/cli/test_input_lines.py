@@ -39,10 +39,10 @@ def test_a_line_of_text(properties: dict[str, str], line: bytes, record: InputRe
 @pytest.mark.parametrize(
     ("lines", "line", "complaint"),
     [
-        (TextLines(key_separator=b":"), b"x", "line 7 has no key: ':' is not in it"),
-        (TextLines(headers_delimiter=b"|"), b"x", "line 7 has no headers: '|' is not in it"),
-        (TextLines(headers_delimiter=b"|"), b"|v", "line 7 has a header without a value: ':' is not in b''"),
-        (TextLines(headers_delimiter=b"|"), b"x|v", "line 7 has a header without a value: ':' is not in b'x'"),
+        (TextLines(key_separator=b":"), b"x", "line 7 has no key: it does not contain ':'"),
+        (TextLines(headers_delimiter=b"|"), b"x", "line 7 has no headers: it does not contain '|'"),
+        (TextLines(headers_delimiter=b"|"), b"|v", "line 7 has a header without a value: b'' does not contain ':'"),
+        (TextLines(headers_delimiter=b"|"), b"x|v", "line 7 has a header without a value: b'x' does not contain ':'"),
         (TextLines(headers_delimiter=b"|", null_marker=b"N"), b"N:1|v", "line 7 has a header whose name is the null"),
     ],
 )
@@ -83,7 +83,7 @@ def test_a_line_of_json(line: str, record: InputRecord) -> None:
     ],
 )
 def test_a_line_of_json_that_is_no_record(line: str) -> None:
-    with pytest.raises(LineError, match=r"^line 9 is no record in JSON: "):
+    with pytest.raises(LineError, match=r"^line 9 is not a record in JSON: "):
         parse_json(line.encode(), 9)
 
 

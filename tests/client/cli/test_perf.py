@@ -98,4 +98,4 @@ async def test_what_cannot_be_measured_is_told(bootstrap: str, topic: str, tmp_p
     _, err = await run("perf", "brew", status=2)
     assert err.startswith("usage: ")
     _, err = await run("perf", "consume", *at, "--warmup-records", "5", status=2)
-    assert "none would be measured" in err
+    assert "--warmup-records must be less than --num-records" in err

@@ -69,7 +69,7 @@ async def test_a_line_without_its_key_is_told_after_those_before_it_were_sent(
 ) -> None:
     topic = await make_topic()
     _, err = await run_process(*produce(bootstrap, topic, "--key-separator", "\t"), stdin=b"a\t1\nb2\n", status=1)
-    assert err == "error: line 2 has no key: '\\t' is not in it\n"
+    assert err == "error: line 2 has no key: it does not contain '\\t'\n"
     assert (await run_process(*consume(bootstrap, topic, "--from-beginning", "--max-messages", "1")))[0] == [b"1"]
 
 

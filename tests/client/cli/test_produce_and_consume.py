@@ -110,7 +110,7 @@ async def test_blank_lines_of_json_are_skipped_and_lines_are_counted_all_the_sam
     _, err = await run(*to, "--summary", stdin=b'{"value": "1"}\n\n \n{"value": "2"}\n')
     assert err.startswith("2 records, ")
     _, err = await run(*to, "--key", "k", stdin=b'\n\n{"value": "3"}\n{"value"', status=1)
-    assert err.startswith("error: line 4 is no record in JSON: ")
+    assert err.startswith("error: line 4 is not a record in JSON: ")
     assert [record.value for record in await read(bootstrap, to[4], 3)] == [b"1", b"2", b"3"]
 
 
