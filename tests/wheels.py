@@ -28,7 +28,7 @@ def build(tmp_path_factory: pytest.TempPathFactory, **environment: str) -> zipfi
 
 
 def copy_of_the_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A build leaves traces in its source, so it gets one of its own."""
+    """Copy the files that a build needs, because a build leaves files in its source."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=REPOSITORY, capture_output=True, text=True, check=True
     ).stdout
@@ -41,7 +41,7 @@ def copy_of_the_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pip(*arguments: str, environment: dict[str, str], python: str = sys.executable) -> str:
-    """What it says; it asks a registry for what a build needs."""
+    """Run pip and return its output. It may fetch the requirements of a build."""
     inherited = {name: value for name, value in os.environ.items() if name != "ODRADEK_COMPILE"}
     done = subprocess.run(
         [python, "-m", "pip", *arguments],
@@ -53,7 +53,7 @@ def pip(*arguments: str, environment: dict[str, str], python: str = sys.executab
 
 
 def run(directory: Path, *command: str) -> str:
-    """What a command prints with what was installed in `directory`."""
+    """Return the output of a command that imports from `directory`."""
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=60, check=False, cwd=directory,
         env={"PYTHONPATH": str(directory)},

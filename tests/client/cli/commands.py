@@ -29,7 +29,7 @@ async def start(
 
 
 async def run_process(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[list[bytes], str]:
-    """Run a command as a process; the lines of its output, and what it said on standard error."""
+    """Run a command as a process; return the lines of its output, and its standard error."""
     process = await start(*arguments, stdin=subprocess.PIPE)
     out, err = await process.communicate(stdin)
     assert process.returncode == status, err.decode()
@@ -38,7 +38,7 @@ async def run_process(*arguments: str, stdin: bytes = b"", status: int = 0) -> t
 
 
 async def run(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[list[bytes], str]:
-    """Run a command here, or as a process if it reads; as `run_process`."""
+    """Run a command in this process, or as a process if it has input; return as `run_process`."""
     if stdin:
         return await run_process(*arguments, stdin=stdin, status=status)
     out, err = io.BytesIO(), io.StringIO()
@@ -50,13 +50,13 @@ async def run(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[lis
 
 
 async def run_json(*arguments: str) -> Any:
-    """Run a command with `--json`; the document that it printed."""
+    """Run a command with `--json`; return the document that it printed."""
     out, _ = await run(*arguments, "--json")
     return json.loads(b"\n".join(out))
 
 
 async def becomes(ask: Callable[[], Awaitable[T]], wanted: T) -> None:
-    """Ask until the answer is that one: brokers of Apache Kafka take over a change some time after its answer."""
+    """Call `ask` until it returns `wanted`: brokers of Apache Kafka apply a change some time after its answer."""
     answer = await ask()
     for _ in range(200):
         if answer == wanted:

@@ -1,4 +1,4 @@
-"""`topics`, `configs` and `cluster`, of a real broker: ours, and Apache Kafka."""
+"""`topics`, `configs` and `cluster` with real brokers: Odradek and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def said(*arguments: str, status: int = 0) -> str:
     return b"\n".join(out).decode() + err
 
 
-async def test_a_topic_from_its_creation_to_its_end(bootstrap: str, topic: str) -> None:
+async def test_a_topic_from_its_creation_to_its_deletion(bootstrap: str, topic: str) -> None:
     at = ("--bootstrap-server", bootstrap)
     its = (*at, "--topic", topic)
     create = ("topics", "create", *its, "--partitions", "2", "--config", "segment.bytes=1048576")
@@ -120,7 +120,7 @@ async def test_configs_of_a_topic_and_of_brokers(bootstrap: str, make_topic: Mak
     await becomes(lambda: values(*defaults), before)
 
 
-async def test_a_broker_that_is_not_there_is_told_at_once(bootstrap: str) -> None:
+async def test_an_unknown_broker_is_an_error_at_once(bootstrap: str) -> None:
     [broker] = (await run_json("cluster", "describe", "--bootstrap-server", bootstrap))["brokers"]
     told = f"the cluster has no broker 77 (it has {broker['broker']}). Check its id, and that it runs"
     for arguments in (
@@ -131,7 +131,7 @@ async def test_a_broker_that_is_not_there_is_told_at_once(bootstrap: str) -> Non
         assert told in await said(*arguments, "--bootstrap-server", bootstrap, status=1)
 
 
-async def test_a_resource_without_configs_of_its_own_is_said_to_have_none(
+async def test_describing_a_resource_without_configs_prints_that_it_has_none(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = await make_topic()
@@ -196,7 +196,7 @@ async def test_the_cluster_and_what_its_brokers_serve(bootstrap: str) -> None:
     }  # fmt: skip
 
 
-async def test_what_lies_in_log_directories(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_partitions_in_log_directories(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(2)
     async with Producer(bootstrap) as producer:
         await producer.send(topic, b"x" * 1000, partition=1)
@@ -228,7 +228,7 @@ async def test_what_lies_in_log_directories(bootstrap: str, make_topic: MakeTopi
         ("configs", "alter", "--topic", "t", "--add-config", "retention.ms"),
     ],
 )
-def test_a_command_line_that_cannot_be_is_refused(
+def test_a_wrong_command_line_is_refused(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_info:

@@ -1,4 +1,4 @@
-"""What stands where on a command line, and what is refused before any broker is asked."""
+"""The order of flags on a command line, and mistakes that are found before a broker is called."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def test_the_value_of_a_flag_is_no_action(bootstrap: str) -> None:
     assert "name an action: create, list, describe, " in err
 
 
-async def test_the_cluster_is_described_where_nothing_else_is_asked_for(bootstrap: str) -> None:
+async def test_cluster_without_an_action_describes_the_cluster(bootstrap: str) -> None:
     assert (await run_json("cluster", "--bootstrap-server", bootstrap))["brokers"]
     assert await run("cluster", "--bootstrap-server", bootstrap) == await run(
         "cluster", "describe", "--bootstrap-server", bootstrap
@@ -46,12 +46,12 @@ async def test_the_cluster_is_described_where_nothing_else_is_asked_for(bootstra
 
 
 @pytest.mark.parametrize("command", ["topics", "groups", "configs", "perf"])
-async def test_a_command_without_its_action_names_those_that_there_are(command: str) -> None:
+async def test_a_missing_action_is_an_error_that_names_all_actions(command: str) -> None:
     _, err = await run(command, "--bootstrap-server", "127.0.0.1:1", status=2)
     assert f"python -m client {command}: error: name an action: " in err
 
 
-async def test_a_line_without_a_command_names_those_that_there_are() -> None:
+async def test_a_missing_command_is_an_error_that_names_all_commands() -> None:
     _, err = await run("--bootstrap-server", "127.0.0.1:1", status=2)
     assert err.endswith("error: name a command: produce, consume, topics, groups, configs, cluster, doctor, perf, "
                         "dump-log\n")  # fmt: skip
@@ -90,7 +90,7 @@ async def test_the_version_is_that_of_the_package() -> None:
         ),
     ],
 )
-async def test_a_value_that_cannot_be_is_refused_and_named(arguments: tuple[str, ...], complaint: str) -> None:
+async def test_an_invalid_value_is_refused_with_its_flag(arguments: tuple[str, ...], complaint: str) -> None:
     _, err = await run(*arguments, status=2)
     assert complaint in err
 
@@ -104,7 +104,7 @@ async def test_a_value_that_cannot_be_is_refused_and_named(arguments: tuple[str,
         ("delete-records", "--topic", "new", "--partition", "0", "--before-offset", "9" * 20),
     ],
 )
-async def test_a_number_that_the_protocol_has_no_room_for_is_told(bootstrap: str, arguments: tuple[str, ...]) -> None:
+async def test_a_number_too_large_for_the_protocol_is_an_error(bootstrap: str, arguments: tuple[str, ...]) -> None:
     async with Admin(bootstrap) as admin:
         await admin.create_topics([NewTopic("new")])
     _, err = await run("topics", *arguments, "--bootstrap-server", bootstrap, status=1)

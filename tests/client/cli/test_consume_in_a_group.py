@@ -1,4 +1,4 @@
-"""`consume --group`: what one member read, none reads again; of a real broker: ours, and Apache Kafka."""
+"""`consume --group` with real brokers, Odradek and Apache Kafka: no member reads a record that another has read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.servers("odradek", "apache")
 
 
 @pytest.mark.parametrize(("told", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-async def test_a_member_goes_on_where_the_last_one_ended(
+async def test_a_member_continues_at_the_committed_offsets(
     bootstrap: str, make_topic: MakeTopic, told: signal.Signals, status: int
 ) -> None:
     topic = await make_topic(2)
@@ -79,6 +79,6 @@ async def test_members_share_the_partitions(bootstrap: str, make_topic: MakeTopi
         ("--no-follow",),
     ],
 )
-async def test_what_the_group_decides_cannot_be_said(arguments: tuple[str, ...]) -> None:
+async def test_flags_for_partitions_and_offsets_are_refused_with_a_group(arguments: tuple[str, ...]) -> None:
     _, err = await run("consume", "--topic", "t", "--group", "g", *arguments, status=2)
     assert "error: a group decides which partitions are read, and from which offset" in err

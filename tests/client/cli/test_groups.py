@@ -1,4 +1,4 @@
-"""`groups`, with members that others wrote, of a real broker: ours, and Apache Kafka."""
+"""`groups` with members of other clients and with real brokers: Odradek and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def fill(bootstrap: str, topic: str) -> None:
             await producer.send(topic, b"%d" % number, partition=number % 2, timestamp=1000 * (number // 2 + 1))
 
 
-async def test_a_group_at_work_and_after_it(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_a_group_with_members_and_without(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(2)
     group = f"group-of-{topic}"
     at = ("--bootstrap-server", bootstrap)
@@ -163,6 +163,6 @@ async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic,
         ("groups", "reset-offsets", "--group", "g", "--to-earliest", "--topic", "t:x"),
     ],
 )
-async def test_a_command_line_that_cannot_be_is_refused(arguments: tuple[str, ...]) -> None:
+async def test_a_wrong_command_line_is_refused(arguments: tuple[str, ...]) -> None:
     _, err = await run(*arguments, status=2)
     assert err.startswith("usage: ")

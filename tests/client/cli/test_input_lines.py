@@ -1,4 +1,4 @@
-"""What a line of input becomes: text as in Kafka's console producer, and JSON."""
+"""The record of a line of input: text as in Kafka's console producer, and JSON."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_line_of_text(properties: dict[str, str], line: bytes, record: InputRe
         (TextLines(headers_delimiter=b"|", null_marker=b"N"), b"N:1|v", "line 7 has a header whose name is the null"),
     ],
 )
-def test_a_line_of_text_that_is_no_record(lines: TextLines, line: bytes, complaint: str) -> None:
+def test_a_line_of_text_that_is_not_a_record(lines: TextLines, line: bytes, complaint: str) -> None:
     with pytest.raises(LineError, match=complaint.replace("|", r"\|")):
         lines.parse(line, 7)
 
@@ -82,7 +82,7 @@ def test_a_line_of_json(line: str, record: InputRecord) -> None:
         '{"value": "a"',
     ],
 )
-def test_a_line_of_json_that_is_no_record(line: str) -> None:
+def test_a_line_of_json_that_is_not_a_record(line: str) -> None:
     with pytest.raises(LineError, match=r"^line 9 is not a record in JSON: "):
         parse_json(line.encode(), 9)
 
@@ -105,7 +105,7 @@ async def test_a_line_may_be_longer_than_what_is_read_at_once(tmp_path: Path) ->
     assert lines == [b"a", b"b" * 1_000_000, b"", b"c" * 700_000]
 
 
-async def test_a_line_without_an_end_is_refused_and_named_after_those_before_it(tmp_path: Path) -> None:
+async def test_a_line_that_is_too_long_is_refused_after_the_lines_before_it(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"a\nb\n" + b"c" * 5_000_000)
     lines: list[bytes] = []

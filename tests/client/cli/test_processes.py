@@ -1,4 +1,4 @@
-"""`python -m client` as it is typed: what it prints, and with which status it ends."""
+"""`python -m client` as a process: its output, its exit status, signals and closed pipes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_lines_with_equal_keys_stay_in_order(bootstrap: str, make_topic: M
         ]
 
 
-async def test_a_line_without_its_key_is_told_after_those_before_it_were_sent(
+async def test_a_line_without_its_key_is_an_error_after_the_lines_before_it_were_sent(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = await make_topic()
@@ -116,7 +116,7 @@ async def test_ctrl_c_does_not_lose_lines_that_were_read(bootstrap: str, make_to
     assert (writer.returncode, err) == (INTERRUPTED, b"")
 
 
-async def test_a_table_whose_reader_has_left_or_whose_disk_is_full_is_no_traceback(bootstrap: str) -> None:
+async def test_a_closed_pipe_or_a_full_disk_causes_no_traceback(bootstrap: str) -> None:
     read_end, write_end = os.pipe()
     os.close(read_end)
     process = await start("cluster", "describe", "--bootstrap-server", bootstrap, stdout=write_end)
@@ -130,7 +130,7 @@ async def test_a_table_whose_reader_has_left_or_whose_disk_is_full_is_no_traceba
     assert process.returncode == FAILED
 
 
-async def test_a_reader_of_the_output_may_leave(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_a_closed_pipe_ends_consume_with_its_own_status(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     await run_process(*produce(bootstrap, topic), stdin=b"\n".join(lines(20000)))
     read_end, write_end = os.pipe()
@@ -142,7 +142,7 @@ async def test_a_reader_of_the_output_may_leave(bootstrap: str, make_topic: Make
     assert b"Traceback" not in err
 
 
-async def test_what_cannot_be_done_is_told_in_one_line(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_an_error_is_printed_in_one_line(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     _, err = await run(*consume(bootstrap, "nowhere"), status=1)
     assert err.startswith(f"error: find a topic on nowhere at {bootstrap} (broker ")
@@ -184,12 +184,12 @@ async def test_what_cannot_be_done_is_told_in_one_line(bootstrap: str, make_topi
         ("produce", "--topic", "t", "--reader-property", "parse.value=true"),
     ],
 )
-async def test_a_command_line_that_cannot_be_is_refused_with_its_usage(arguments: Sequence[str]) -> None:
+async def test_a_wrong_command_line_is_refused_with_the_usage(arguments: Sequence[str]) -> None:
     _, err = await run(*arguments, status=2)
     assert err.startswith("usage: python -m client")
 
 
-async def test_ctrl_c_ends_every_command_without_a_word(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_ctrl_c_ends_every_command_without_a_message(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     at = ("--bootstrap-server", bootstrap, "--topic", topic)
     silent = Silent()
@@ -216,8 +216,8 @@ async def test_ctrl_c_ends_every_command_without_a_word(bootstrap: str, make_top
         assert out.splitlines()[-1].endswith(b" ms 99.9th.")
 
 
-def test_help_answers_at_once() -> None:
-    """The commands import what they use when they run, so that --help and mistakes need not wait for it."""
+def test_help_of_a_command_imports_no_client() -> None:
+    """The commands import the client when they run, so that --help and mistakes are answered at once."""
     program = (
         "import sys\nfrom odradek.client.cli import COMMANDS, run\n"
         "for command in COMMANDS:\n"
@@ -250,7 +250,7 @@ def test_the_doctor_loads_producer_and_consumer_only_to_write() -> None:
     assert not heavy & set(done.stdout.split())
 
 
-async def test_help_names_the_commands_and_loads_next_to_nothing() -> None:
+async def test_help_names_the_commands_and_imports_no_client() -> None:
     program = "import sys, odradek.client.cli\ntry: odradek.client.cli.run(['--help'])\nfinally: print(*sys.modules)"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

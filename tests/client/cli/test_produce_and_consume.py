@@ -1,4 +1,4 @@
-"""What `produce` sends and `consume` prints, of a real broker: ours, and Apache Kafka."""
+"""`produce` and `consume` with real brokers: Odradek and Apache Kafka."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_what_consume_prints_as_json_produce_sends_again(bootstrap: str, m
     assert [replace(record, offset=record.offset - 2) for record in again] == [first, second]
 
 
-async def test_blank_lines_of_json_are_skipped_and_lines_are_counted_all_the_same(
+async def test_blank_lines_of_json_are_skipped_but_counted(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     to = ("produce", "--bootstrap-server", bootstrap, "--topic", await make_topic(), "--format", "json")
@@ -114,7 +114,7 @@ async def test_blank_lines_of_json_are_skipped_and_lines_are_counted_all_the_sam
     assert [record.value for record in await read(bootstrap, to[4], 3)] == [b"1", b"2", b"3"]
 
 
-async def test_what_is_refused_is_told_once(bootstrap: str, make_topic: MakeTopic) -> None:
+async def test_refused_records_are_reported_once(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(max_message_bytes=200)
     at = ("--bootstrap-server", bootstrap, "--topic", topic)
     long = b"x" * 500 + b"\n"
@@ -161,7 +161,7 @@ async def test_settings_come_from_a_file_and_from_flags(bootstrap: str, make_top
         ("key.serializer=json", "there is no property key.serializer. docs/client.md lists"),
     ],
 )
-async def test_a_property_that_is_no_setting_is_answered_with_the_one_that_is_meant(setting: str, words: str) -> None:
+async def test_an_unknown_property_gets_the_intended_one_suggested(setting: str, words: str) -> None:
     _, err = await run("produce", "--topic", "t", "--command-property", setting, status=1)
     assert err.startswith(f"error: configure the client: {words}")
 

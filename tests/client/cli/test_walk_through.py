@@ -1,4 +1,4 @@
-"""The walk-through of `make demo` with 100,000 lines: every number that its commands print, held against the others."""
+"""The walk-through of `make demo` with 100,000 lines: every number that its commands print agrees with the others."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_demo_has_a_broker_and_a_directory_of_its_own(tmp_path: Path) -> Non
 
 
 def follow_each_other(segments: Segments) -> None:
-    """The offsets of batches and segments have no gap, and each segment is called after its first."""
+    """The offsets of batches and segments have no gap, and the name of each segment is its first offset."""
     next_offset = 0
     for base_offset, batches in segments.batches.items():
         assert base_offset == next_offset
@@ -81,7 +81,7 @@ def follow_each_other(segments: Segments) -> None:
 
 
 def check_indexes(segments: Segments, walk: WalkThrough) -> None:
-    """Every entry names a batch, by its last offset, and none is left out that is due."""
+    """Every entry has the last offset and the position of a batch, and no entry is missing."""
     second = list(segments.batches)[1]
     batches = segments.batches[second]
     positions = {batch["lastOffset"]: batch["position"] for batch in batches}
@@ -109,7 +109,7 @@ def check_indexes(segments: Segments, walk: WalkThrough) -> None:
 
 
 def check_time(walk: WalkThrough, server: Server, lines: list[str]) -> None:
-    """The offset that was found is the first whose record has that timestamp or a later one."""
+    """The offset is that of the first record with this timestamp or a later one."""
     timestamp = int(walk.printed["middle"])
     _, _, offset, found = walk.printed["offset"].splitlines()[1].split()
     assert int(found) == timestamp
@@ -127,7 +127,7 @@ def check_time(walk: WalkThrough, server: Server, lines: list[str]) -> None:
 
 
 class Segments:
-    """The batches of each segment of a partition, by base offset, as dump-log prints them."""
+    """The batches of each segment of a partition by base offset, from the output of dump-log."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

@@ -1,4 +1,4 @@
-"""Times and durations as people type them."""
+"""Times and durations on the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_points_in_time(text: str, ms: int) -> None:
 @pytest.mark.parametrize(
     ("text", "ms"), [("now", 10**12), ("-1h", 10**12 - 3_600_000), ("+1d12h", 10**12 + 129_600_000), ("-99999d", 0)]
 )
-def test_points_in_time_from_now_on(monkeypatch: pytest.MonkeyPatch, text: str, ms: int) -> None:
+def test_points_in_time_relative_to_now(monkeypatch: pytest.MonkeyPatch, text: str, ms: int) -> None:
     monkeypatch.setattr(times, "now_ms", lambda: 10**12)
     assert timestamp(text) == ms
 
@@ -52,13 +52,13 @@ def test_durations(text: str, ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "h", "P", "PT", "1y", "1h-2m", "P1H", "1..5s", "99999999999999999999d"])
-def test_what_is_no_duration(text: str) -> None:
+def test_text_that_is_not_a_duration(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         duration_ms(text)
 
 
 @pytest.mark.parametrize("text", ["", "noon", "-", "-1", "+h", "2023-13-01", "99999999999999999999"])
-def test_what_is_no_point_in_time(text: str) -> None:
+def test_text_that_is_not_a_point_in_time(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         timestamp(text)
 

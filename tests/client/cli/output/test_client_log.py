@@ -1,4 +1,4 @@
-"""What the client logs, as a command prints it."""
+"""Warnings of the client, as a command prints them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from odradek.client.cli.output.client_log import printed_warnings
 
 
-def test_warnings_are_lines_of_standard_error_but_for_refused_records_which_the_command_tells(
+def test_warnings_are_printed_except_those_about_refused_records(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with printed_warnings():

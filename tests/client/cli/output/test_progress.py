@@ -18,7 +18,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_a_terminal_sees_how_far_and_how_fast_it_goes(
+def test_a_terminal_shows_progress_and_rate(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], clock: list[float]
 ) -> None:
     monkeypatch.setattr(progress, "is_terminal", lambda stream: True)
@@ -37,7 +37,7 @@ def test_a_terminal_sees_how_far_and_how_fast_it_goes(
     assert shown.summary() == "10,000 records, 2.0 MB in 2.00 s: 5,000 records/s, 1.0 MB/s"
 
 
-def test_work_without_a_known_end_has_no_percentage(
+def test_work_of_unknown_size_has_no_percentage(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], clock: list[float]
 ) -> None:
     monkeypatch.setattr(progress, "is_terminal", lambda stream: True)
@@ -47,7 +47,7 @@ def test_work_without_a_known_end_has_no_percentage(
     assert capsys.readouterr().err == "\r\x1b[K7 records  7/s  0.0 MB/s"
 
 
-def test_files_and_pipes_see_nothing(capsys: pytest.CaptureFixture[str], clock: list[float]) -> None:
+def test_files_and_pipes_get_no_progress(capsys: pytest.CaptureFixture[str], clock: list[float]) -> None:
     shown = Progress(10)
     clock[0] += 1
     shown.add(5, 5, 5)

@@ -1,4 +1,4 @@
-"""How records are printed and chosen: the console consumer's line, kcat's format strings, conditions."""
+"""The formats of records and the conditions of filters: the console consumer's line, kcat's format strings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_format_string(text: str, record: ConsumerRecord, printed: bytes) -> N
 
 
 @pytest.mark.parametrize("text", ["%y", "%", "%%%"])
-def test_a_format_string_that_means_nothing(text: str) -> None:
+def test_an_unknown_letter_in_a_format_string(text: str) -> None:
     with pytest.raises(ValueError, match="there is no %"):
         compile_format(text)
 
@@ -78,6 +78,6 @@ def test_conditions(text: str, of_full: bool, of_empty: bool) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "key", "offset=3", "header=x", "header.=x", "value~[", "header.a"])
-def test_what_is_no_condition(text: str) -> None:
+def test_text_that_is_not_a_condition(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         condition(text)
