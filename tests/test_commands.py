@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import tomllib
@@ -205,3 +206,31 @@ def test_a_closed_pipe_is_no_error(arguments: str) -> None:
     os.close(writing)
     assert done.stderr == b""
     assert done.returncode in (141, -signal.SIGPIPE)
+
+
+def start(*arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "odradek", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=REPOSITORY
+    )
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_command_of_a_cluster(number: signal.Signals, status: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        process = start("topics", "list", "--bootstrap-server", f"127.0.0.1:{listener.getsockname()[1]}")
+        connection, _ = listener.accept()
+        with connection:
+            process.send_signal(number)
+            assert process.communicate() == (b"", b"")
+    assert process.returncode == status
+
+
+def test_sigterm_stops_a_broker_with_status_0(tmp_path: Path) -> None:
+    properties = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path), "metrics.port": "-1"}
+    process = start("broker", *(word for pair in properties.items() for word in ("--override", "=".join(pair))))
+    assert process.stderr is not None
+    while b" started" not in (line := process.stderr.readline()):
+        assert line
+    process.send_signal(signal.SIGTERM)
+    process.communicate()
+    assert process.returncode == 0
