@@ -14,6 +14,8 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.metadata import MetadataRequest
+from tests.handlers.group_members import GroupMember, find_coordinator, new_group_id
+from tests.handlers.requests import create
 from tests.peers import apache
 from tests.wire import Wire
 
@@ -61,6 +63,25 @@ async def broker(apache_port: int | None) -> AsyncIterator[Any]:
 async def wire(broker: Broker) -> AsyncIterator[Wire]:
     async with Wire("127.0.0.1", broker.port) as connected:
         yield connected
+
+
+@pytest.fixture
+async def only_member(wire: Wire) -> GroupMember:
+    """The only member of a stable group of the classic protocol."""
+    group_id = new_group_id()
+    await find_coordinator(wire, group_id)
+    member = GroupMember(wire, group_id, "instance")
+    await member.become_only_member()
+    return member
+
+
+@pytest.fixture
+async def committer(wire: Wire) -> GroupMember:
+    """A client outside a new group with a coordinator; topic `t` exists."""
+    group_id = new_group_id()
+    await find_coordinator(wire, group_id)
+    await create(wire, "t", 3)
+    return GroupMember(wire, group_id)
 
 
 async def _delete_all_topics(port: int) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from odradek.broker.broker import Broker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
@@ -104,3 +106,9 @@ async def fetch(
     [[row]] = [topic.partitions for topic in response.responses]
     assert isinstance(row, PartitionData)
     return row
+
+
+async def parked(broker: Broker, count: int = 1) -> None:
+    """Wait until so many fetches are parked."""
+    while len(broker.services.fetch_purgatory) != count:  # noqa: ASYNC110 - a turn of the loop, not a pause
+        await asyncio.sleep(0)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import struct
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from odradek.broker.apis.table import ROWS
 from odradek.broker.metadata.current_config import CurrentConfig
@@ -195,3 +198,8 @@ class Serving:
 
 
 Serve = Callable[..., Awaitable[Serving]]
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """The log lines at WARNING and above."""
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import struct
 from collections.abc import Callable
@@ -9,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.request.context import CloseConnection
 from odradek.protocol import header
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -26,13 +24,10 @@ from tests.server.serving import (
     Slice,
     default_handlers,
     framed_request,
+    lines_of,
 )
 
 A_REQUEST = framed_request("Metadata", METADATA_VERSION, MetadataRequest())
-
-
-def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
 def fetched(records: Slice) -> FetchResponse:
@@ -287,92 +282,6 @@ async def test_without_an_idle_limit_nothing_is_idle(serve: Serve) -> None:
     serving.clock.advance(10**12)
     serving.server.tick()
     await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
-
-
-async def test_an_error_of_a_handler_becomes_the_apis_error_response(serve: Serve) -> None:
-    handlers = default_handlers()
-
-    def fail(context: object, request: MetadataRequest) -> MetadataResponse:
-        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "not you")
-
-    handlers.on("Metadata", fail)
-    serving = await serve(handlers)
-    response = await (await serving.connect()).ask("Metadata", METADATA_VERSION, MetadataRequest())
-    assert response.cluster_id == "CLUSTER_AUTHORIZATION_FAILED: not you"
-    assert serving.metrics.api("Metadata").errors == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: 1}
-    assert serving.metrics.unexpected_errors == 0
-
-
-@pytest.mark.parametrize("parked", [False, True])
-async def test_an_unexpected_error_is_logged_counted_and_answered_without_details(
-    serve: Serve, caplog: pytest.LogCaptureFixture, parked: bool
-) -> None:
-    handlers = default_handlers()
-
-    def fail(context: object, request: MetadataRequest) -> MetadataResponse:
-        raise ZeroDivisionError("secret")
-
-    async def fail_later(context: object, request: MetadataRequest) -> MetadataResponse:
-        await asyncio.sleep(0)
-        raise ZeroDivisionError("secret")
-
-    handlers.on("Metadata", fail_later if parked else fail)
-    serving = await serve(handlers)
-    client = await serving.connect()
-    response = await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
-    assert response.cluster_id == "UNKNOWN_SERVER_ERROR: "
-    assert serving.metrics.unexpected_errors == 1
-    assert serving.metrics.api("Metadata").errors == {ErrorCode.UNKNOWN_SERVER_ERROR: 1}
-    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
-    assert "api=Metadata" in record.getMessage()
-    assert record.exc_info is not None
-    assert (await client.ask("Metadata", METADATA_VERSION, MetadataRequest())).cluster_id.startswith("UNKNOWN")
-
-
-async def test_a_response_that_its_version_cannot_carry_is_an_unexpected_error(
-    serve: Serve, caplog: pytest.LogCaptureFixture
-) -> None:
-    handlers = default_handlers()
-    handlers.on("Metadata", lambda context, request: MetadataResponse(controller_id=2**40))
-    serving = await serve(handlers)
-    response = await (await serving.connect()).ask("Metadata", METADATA_VERSION, MetadataRequest())
-    assert response.cluster_id == "UNKNOWN_SERVER_ERROR: "
-    assert serving.metrics.unexpected_errors == 1
-
-
-@pytest.mark.parametrize("parked", [False, True])
-async def test_a_handler_may_close_the_connection_instead_of_answering(
-    serve: Serve, caplog: pytest.LogCaptureFixture, parked: bool
-) -> None:
-    handlers = default_handlers()
-
-    def close(context: object, request: ProduceRequest) -> None:
-        raise CloseConnection("acks=0 failed")
-
-    async def close_later(context: object, request: ProduceRequest) -> None:
-        await asyncio.sleep(0)
-        raise CloseConnection("acks=0 failed")
-
-    handlers.on("Produce", close_later if parked else close)
-    client = await (await serve(handlers)).connect()
-    await client.send_request("Produce", PRODUCE_VERSION, ProduceRequest(acks=0))
-    assert await client.is_closed()
-    assert ["acks=0 failed" in line for line in lines_of(caplog)] == [True]
-
-
-async def test_an_error_without_a_response_closes_the_connection(
-    serve: Serve, caplog: pytest.LogCaptureFixture
-) -> None:
-    handlers = default_handlers()
-
-    def fail(context: object, request: ProduceRequest) -> None:
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    handlers.on("Produce", fail, lambda request, code, message: None)
-    client = await (await serve(handlers)).connect()
-    await client.send_request("Produce", PRODUCE_VERSION, ProduceRequest(acks=0))
-    assert await client.is_closed()
-    assert ["NOT_LEADER_OR_FOLLOWER" in line for line in lines_of(caplog)] == [True]
 
 
 async def test_finishing_answers_received_requests_and_accepts_no_more(serve: Serve) -> None:
