@@ -20,5 +20,5 @@ def version() -> str:
 
 
 def is_compiled() -> bool:
-    """Whether the hot modules are compiled: either all of them are, or none."""
+    """Return whether the hot modules are compiled: either all of them are, or none."""
     return not log.__file__.endswith(".py")

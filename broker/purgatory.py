@@ -30,7 +30,7 @@ class DelayedOperation(ABC, Generic[T]):
 
     @abstractmethod
     def is_ready(self, key: Hashable) -> bool:
-        """Whether the operation can be answered after an event on `key`. Called on every touch, so it must be cheap."""
+        """Return whether the operation can be answered after an event on `key`. Each touch calls it, so it is cheap."""
 
     @abstractmethod
     def answer(self) -> T:

@@ -79,7 +79,7 @@ def _problem(naming: Naming, times: int) -> str:
 
 
 def _is_named_too(image: MetadataImage, named: Counter[Naming], topic_id: bytes) -> bool:
-    """Whether a topic that is named by id is also named by name, which has the row in the response."""
+    """Return whether a topic that is named by id is also named by name, which has the row in the response."""
     topic = image.topics_by_id.get(topic_id)
     return topic is not None and (topic.name, ZERO_UUID) in named
 

@@ -328,7 +328,7 @@ class DelayedProduce(DelayedOperation[ProduceResponse]):
 
 
 def _is_zstd(records: memoryview) -> bool:
-    """Whether `records` start with a whole batch that is compressed with zstd; the log refuses what is not whole."""
+    """Return whether `records` start with a whole batch that is compressed with zstd."""
     try:
         header = read_batch_header(records)
     except RemoteProtocolError:

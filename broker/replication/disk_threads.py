@@ -59,7 +59,7 @@ class DiskThreads:
         return self._loop.create_future()
 
     def may_decode_on_loop(self, records_count: int) -> bool:
-        """Whether the event loop may decode a batch of so many records in this turn, in addition to earlier ones."""
+        """Return whether the event loop may decode a batch of so many records in this turn, after earlier ones."""
         left = self._decodable - records_count - _BATCH_IN_RECORDS
         if left < 0:
             return False

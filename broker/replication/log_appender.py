@@ -117,7 +117,7 @@ class LogAppender:
 
     @property
     def is_busy(self) -> bool:
-        """Whether an append is queued or a flush is running."""
+        """Return whether an append is queued or a flush is running."""
         return self._queued > 0 or self._flushing
 
     async def drained(self) -> None:

@@ -273,7 +273,7 @@ class Partition:
 
     @property
     def is_busy(self) -> bool:
-        """Whether an append or a flush is running, for which `drained` would wait."""
+        """Return whether an append or a flush is running, for which `drained` would wait."""
         return self._appender.is_busy
 
     async def drained(self) -> None:

@@ -142,7 +142,7 @@ class Partitions:
         await self._changing.settled()
 
     async def settled_within(self, timeout_ms: int) -> bool:
-        """Whether all images so far take effect before the timeout. Raises as `settled` does."""
+        """Return whether all images so far take effect before the timeout. Raises as `settled` does."""
         try:
             async with asyncio.timeout(max(0, timeout_ms) / 1000):
                 await self.settled()

@@ -29,7 +29,7 @@ SLICE_SECONDS: Final = 0.002
 
 
 def is_steps(result: object) -> TypeGuard[Steps[Any]]:
-    """Whether a handler has returned steps. A coroutine compiled by mypyc has a generator's methods, too."""
+    """Return whether a handler has returned steps. A coroutine compiled by mypyc has a generator's methods, too."""
     return isinstance(result, Generator) and not isinstance(result, Awaitable)
 
 

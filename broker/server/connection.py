@@ -135,7 +135,7 @@ class Connection:
 
     @property
     def is_reading(self) -> bool:
-        """Whether bytes are read from the client at present."""
+        """Return whether bytes are read from the client at present."""
         return self._reading
 
     @property
@@ -150,12 +150,12 @@ class Connection:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being executed or waits for execution."""
+        """Return whether a request is being executed or waits for execution."""
         return self._pending is not None or self._scheduled
 
     @property
     def is_receiving_large_request(self) -> bool:
-        """Whether a large request has been received in part. Raises RemoteProtocolError for an invalid size."""
+        """Return whether a large request has been received in part. Raises RemoteProtocolError for an invalid size."""
         return self._reader.is_within_large_frame
 
     def resume_receiving(self) -> None:
@@ -347,7 +347,7 @@ class Connection:
             self.close("finished")
 
     def _has_enough(self) -> bool:
-        """Whether enough has been received until the executing request is answered."""
+        """Return whether enough has been received until the executing request is answered."""
         pending = self._pending
         if pending is None:
             return self._scheduled

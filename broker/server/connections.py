@@ -116,7 +116,7 @@ class Connections:
         return "max.connections" if self.config.max_connections <= self.most else "limit of descriptors"
 
     def allows(self, host: str) -> bool:
-        """Whether one more connection from `host` is within its limit."""
+        """Return whether one more connection from `host` is within its limit."""
         return self._by_host[host] < self._limits.get(host, self.config.max_connections_per_ip)
 
     def open(self, transport: Transport, context: ConnectionContext) -> Connection:
@@ -150,7 +150,7 @@ class Connections:
             self._memory_freed()
 
     def may_receive(self, connection: Connection) -> bool:
-        """Whether a connection may continue to receive while all large buffers hold `queued.max.request.bytes`.
+        """Return whether a connection may continue to receive while all large buffers hold `queued.max.request.bytes`.
 
         A connection with a small request may. Of those in the middle of a large request, only one may, so that one
         request is completed and executed and its memory freed; the others wait until then. So all connections together

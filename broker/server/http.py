@@ -65,7 +65,7 @@ class HttpServer:
         self._own_name: str | None = None  # set if the server listens on the loopback interface only
 
     def serves_host(self, host: str | None) -> bool:
-        """Whether a request with this Host header (None if it has none) is served."""
+        """Return whether a request with this Host header (None if it has none) is served."""
         return self._own_name is None or is_local_host(host, self._own_name)
 
     async def start(self, host: str, port: int) -> Address:

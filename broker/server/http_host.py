@@ -25,12 +25,12 @@ _LOCAL_DOMAIN = ".localhost"
 
 
 def is_loopback(address: str) -> bool:
-    """Whether the IP address of a socket belongs to the loopback interface."""
+    """Return whether the IP address of a socket belongs to the loopback interface."""
     return ip_address(address.partition("%")[0]).is_loopback
 
 
 def is_local_host(host: str | None, own_name: str) -> bool:
-    """Whether a Host header (None if there is none) can name a server on the loopback interface.
+    """Return whether a Host header (None if there is none) can name a server on the loopback interface.
 
     `own_name` is the configured name or address that the server listens on.
     """

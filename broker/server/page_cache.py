@@ -19,7 +19,7 @@ _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 
 
 def is_cached(file: int, position: int, count: int) -> bool:
-    """Whether `count` bytes (more than 0) from `position` can be read without waiting for the disk."""
+    """Return whether `count` bytes (more than 0) from `position` can be read without waiting for the disk."""
     if not _NOWAIT:
         return True
     byte = [bytearray(1)]
