@@ -50,7 +50,7 @@ async def create(wire: Wire, name: str, partitions: int = 1, **configs: str) -> 
     Here that is at once; Apache Kafka answers while its partitions are still without a leader.
     """
     properties = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
-    request = CreateTopicsRequest([CreatableTopic(name, partitions, 1, configs=properties)], 5000)
+    request = CreateTopicsRequest([CreatableTopic(name, partitions, 1, configs=properties)], 60_000)
     [result] = (await wire.ask(request, 7)).topics
     assert result.error_code == ErrorCode.NONE, result
     wanted = [ListOffsetsTopic(name, [ListOffsetsPartition(index, timestamp=-1) for index in range(partitions)])]
