@@ -1,4 +1,4 @@
-"""The coordinator in a broker: what becomes of groups when brokers stop, partitions move, topics go and time passes."""
+"""The coordinator in a broker: groups when the broker stops, partitions move, topics are deleted and time passes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def properties() -> Mapping[str, str]:
-    """What the broker is started with beside what all tests need."""
+    """Properties of the broker besides those that all tests need."""
     return {}
 
 
@@ -78,7 +78,7 @@ async def groups_of(wire: Wire) -> set[str]:
     return {group.group_id for group in (await wire.ask(ListGroupsRequest(), 4)).groups}
 
 
-async def test_a_member_goes_on_after_a_restart_of_the_broker(start: Start) -> None:
+async def test_a_member_stays_in_its_group_after_a_restart_of_the_broker(start: Start) -> None:
     async with start() as (_, wire):
         member = await a_member(wire)
 
@@ -90,7 +90,7 @@ async def test_a_member_goes_on_after_a_restart_of_the_broker(start: Start) -> N
         assert await member.commit("t", 4) == ErrorCode.NONE
 
 
-async def test_offsets_expire_a_week_after_the_group_was_left(start: Start, clock: ManualClock) -> None:
+async def test_offsets_expire_a_week_after_the_last_member_left(start: Start, clock: ManualClock) -> None:
     async with start() as (broker, wire):
         member = await a_member(wire)
         clock.advance(8 * DAY_MS)
@@ -112,7 +112,7 @@ async def test_offsets_expire_a_week_after_the_group_was_left(start: Start, cloc
         assert await groups_of(wire) == set()
 
 
-async def test_offsets_of_who_never_joins_expire_a_week_after_the_commit(
+async def test_offsets_of_a_group_without_members_expire_a_week_after_the_commit(
     running: tuple[Broker, Wire], clock: ManualClock
 ) -> None:
     broker, wire = running
@@ -131,7 +131,7 @@ async def test_offsets_of_who_never_joins_expire_a_week_after_the_commit(
     assert await groups_of(wire) == set()
 
 
-async def test_a_client_may_say_itself_when_an_offset_expires(running: tuple[Broker, Wire], clock: ManualClock) -> None:
+async def test_a_commit_may_have_a_time_of_expiry(running: tuple[Broker, Wire], clock: ManualClock) -> None:
     broker, wire = running
     await create(wire, "t")
     outsider = GroupMember(wire, "old")
@@ -146,7 +146,7 @@ async def test_a_client_may_say_itself_when_an_offset_expires(running: tuple[Bro
     assert await outsider.committed("t") == -1
 
 
-async def test_a_deleted_topic_takes_its_offsets_along(start: Start) -> None:
+async def test_the_offsets_of_a_deleted_topic_are_deleted(start: Start) -> None:
     async with start() as (_, wire):
         member = await a_member(wire)
         await create(wire, "other")
@@ -160,7 +160,7 @@ async def test_a_deleted_topic_takes_its_offsets_along(start: Start) -> None:
         assert [topic.name for topic in (await member.fetch()).topics] == ["other"]
 
 
-async def test_a_group_that_moves_takes_its_members_along(running: tuple[Broker, Wire]) -> None:
+async def test_requests_for_a_group_that_has_moved_are_answered_not_coordinator(running: tuple[Broker, Wire]) -> None:
     broker, wire = running
     member = await a_member(wire)
     async with Wire("127.0.0.1", broker.port) as other_wire:
@@ -185,10 +185,10 @@ async def test_a_group_that_comes_back_is_loaded_again(running: tuple[Broker, Wi
     async with busy_disk_threads(broker):
         publish(broker, "__consumer_offsets", leader=SELF)
         while (code := await member.commit("t", 4)) == ErrorCode.NOT_COORDINATOR:
-            pass  # the partition is not told of its new leader yet
+            pass  # the partition has not got the image with its new leader yet
 
         assert code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        assert await member.heartbeat() == ErrorCode.NONE  # nobody can say otherwise
+        assert await member.heartbeat() == ErrorCode.NONE  # as in Kafka, while the group is loading
         assert (await wire.ask(ListGroupsRequest(), 4)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     while (code := await member.commit("t", 4)) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         pass
@@ -196,21 +196,21 @@ async def test_a_group_that_comes_back_is_loaded_again(running: tuple[Broker, Wi
     assert (await member.sync()).assignment == b"all"
 
 
-async def test_a_group_that_goes_while_it_is_loaded_is_not_waited_for(running: tuple[Broker, Wire]) -> None:
+async def test_the_load_of_a_group_that_moves_meanwhile_is_discarded(running: tuple[Broker, Wire]) -> None:
     broker, wire = running
     member = await a_member(wire)
     publish(broker, "__consumer_offsets", leader=OTHER)
     async with busy_disk_threads(broker):
         publish(broker, "__consumer_offsets", leader=SELF)
         while await member.commit("t", 4) != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            pass  # the partition is not told of its new leader yet
+            pass  # the partition has not got the image with its new leader yet
 
         publish(broker, "__consumer_offsets", leader=OTHER)
 
         assert await member.commit("t", 4) == ErrorCode.NOT_COORDINATOR
 
 
-async def test_a_partition_that_cannot_be_loaded_does_not_take_the_broker_along(
+async def test_a_partition_that_cannot_be_loaded_does_not_stop_the_broker(
     running: tuple[Broker, Wire], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker, wire = running
@@ -232,7 +232,7 @@ async def test_a_partition_that_cannot_be_loaded_does_not_take_the_broker_along(
         assert code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
-async def test_where_the_topic_of_groups_cannot_be_created_there_is_no_coordinator(
+async def test_there_is_no_coordinator_if_the_topic_cannot_be_created(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     properties = {"log.dirs": str(tmp_path / "log"), "offsets.topic.num.partitions": "10001"}
@@ -272,7 +272,7 @@ async def test_a_commit_does_not_wait_for_replicas_for_ever(running: tuple[Broke
     assert await member.committed("t") == 3
 
 
-async def test_an_assignment_that_is_written_on_a_thread_holds_up_its_group_alone(
+async def test_an_assignment_that_is_written_on_a_thread_delays_its_group_alone(
     running: tuple[Broker, Wire],
 ) -> None:
     broker, wire = running
@@ -310,7 +310,7 @@ async def test_an_id_that_no_record_can_hold_is_refused(running: tuple[Broker, W
     topics = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 5)])]
     request = OffsetCommitRequest("i" * 20_000, topics=topics)
     frame = encode_request(RequestHeader(8, 7, 1, "wire"), request)
-    # What is not UTF-8 becomes U+FFFD, which takes three bytes in the record's key.
+    # Bytes that are not UTF-8 become U+FFFD, which takes three bytes in the record's key.
     frame = frame.replace(b"i" * 20_000, b"\xff" * 20_000)
     wire.writer.write(SIZE_PREFIX.pack(len(frame)) + frame)
 
@@ -319,7 +319,7 @@ async def test_an_id_that_no_record_can_hold_is_refused(running: tuple[Broker, W
     assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-async def test_who_is_parked_when_the_broker_stops_is_told(start: Start) -> None:
+async def test_a_parked_request_is_answered_when_the_broker_stops(start: Start) -> None:
     async with start() as (broker, wire):
         member = await a_member(wire)
         other_wire = await Wire("127.0.0.1", broker.port).__aenter__()

@@ -145,7 +145,7 @@ def test_the_record_of_a_new_group_is_written_as_kafka_writes_it(golden: LogDir)
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_the_last_commit_counts_and_a_tombstone_takes_it_back(log: Log, codec: Codec) -> None:
+def test_the_last_commit_counts_and_a_tombstone_deletes_it(log: Log, codec: Codec) -> None:
     append(log, commit(1), commit(2), commit(5, partition=1), codec=codec)
     append(log, commit(3), offset_tombstone("g", "t", 1), codec=codec)
 
@@ -193,7 +193,7 @@ def test_a_commit_after_that_of_a_transaction_is_newer_whenever_the_transaction_
     assert found.offset == 1
 
 
-def test_a_record_that_contradicts_itself_is_passed_over(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_record_that_contradicts_itself_is_skipped(log: Log, caplog: pytest.LogCaptureFixture) -> None:
     member = ConsumerMember("m", assigned={TOPIC_ID: {0: 1, 1: 1}})
     odd = consumer_records.current_assignment("odd", member)
     assert isinstance(odd.value, ConsumerGroupCurrentMemberAssignmentValue)
@@ -229,7 +229,7 @@ def test_a_conversion_puts_the_new_group_in_place_when_its_records_are_written()
     assert shard.groups["g"] is effects.new_group
 
 
-def test_a_conversion_that_cannot_be_written_leaves_group_and_timers_as_they_were() -> None:
+def test_a_conversion_that_cannot_be_written_changes_neither_group_nor_timers() -> None:
     shard = empty_shard()
     effects = conversion(shard)
     before = shard.groups["g"]
@@ -264,7 +264,7 @@ def test_a_consumer_group_whose_first_records_cannot_be_written_does_not_exist()
     assert shard.groups == {}
 
 
-def test_a_join_that_is_parked_in_a_group_of_which_nothing_is_written_yet_is_answered_when_it_moves() -> None:
+def test_a_join_parked_in_a_group_without_written_records_is_answered_when_the_group_moves() -> None:
     shard = empty_shard()
     join = joining()
     shard.handle("g", join, NOW)
@@ -278,7 +278,7 @@ def test_a_join_that_is_parked_in_a_group_of_which_nothing_is_written_yet_is_ans
 
 
 def joining() -> Join:
-    """The first member joins, of an old client that gets no id first."""
+    """Return the JoinGroup of the first member, an old client that gets no id first."""
     return Join(
         PendingReply(), "", "m", None, "c", "/h", 30_000, 60_000, "consumer", (("range", b""),), "", False, True
     )

@@ -1,4 +1,4 @@
-"""Groups that change their protocol with members in them: what is written, who is told, and what is refused."""
+"""The conversion of groups with members to the other protocol: records, replies, refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Place:
         self.log: list[CoordinatorRecord] = []
 
     def take(self, effects: Effects) -> list[Any]:
-        """Carry out what the coordinator would; returns the replies."""
+        """Carry out the effects as the coordinator does; return the replies."""
         self.log += effects.records
         if effects.replay_records:
             for record in effects.records:
@@ -106,7 +106,7 @@ class Place:
 ALL_FOUR = write_assignment({TOPIC_ID: range(4)}, IMAGE, SUBSCRIPTION)
 
 
-def test_members_of_an_upgraded_group_keep_what_they_have() -> None:
+def test_members_of_an_upgraded_group_keep_their_partitions() -> None:
     place = Place()
     place.form(ALL_FOUR)
     (joined,) = place.heartbeat("new")
@@ -118,7 +118,7 @@ def test_members_of_an_upgraded_group_keep_what_they_have() -> None:
     assert [member.member_type for member in described.values()] == [0, 1]
 
 
-def test_a_member_that_waits_for_its_generation_is_told_to_rejoin() -> None:
+def test_a_member_that_waits_for_its_generation_must_rejoin() -> None:
     place = Place()
     place.form(ALL_FOUR)
     assert place.join("second") == []
@@ -128,7 +128,7 @@ def test_a_member_that_waits_for_its_generation_is_told_to_rejoin() -> None:
     assert place.known() == {"old", "second", "new"}
 
 
-def test_the_last_member_of_the_consumer_protocol_takes_the_group_back() -> None:
+def test_the_group_is_downgraded_when_its_last_member_of_the_consumer_protocol_leaves() -> None:
     place = Place()
     place.form(ALL_FOUR)
     place.heartbeat("new")
@@ -138,7 +138,7 @@ def test_the_last_member_of_the_consumer_protocol_takes_the_group_back() -> None
     assert place.known() == {"old"}
 
 
-def test_a_group_is_loaded_as_what_it_last_was() -> None:
+def test_a_group_is_loaded_with_its_last_protocol() -> None:
     place = Place()
     place.form(ALL_FOUR)
     place.heartbeat("new")
@@ -152,7 +152,7 @@ def test_a_group_is_loaded_as_what_it_last_was() -> None:
     assert [record.value is None for record in place.log[-2:]] == [True, False]
 
 
-def test_a_group_that_may_not_go_back_stays_what_it_is() -> None:
+def test_a_group_that_may_not_be_downgraded_stays_a_consumer_group() -> None:
     place = Place(migration_policy="UPGRADE")
     place.form(ALL_FOUR)
     place.heartbeat("new")
@@ -171,7 +171,7 @@ def test_an_upgrade_that_is_not_allowed_is_refused(policy: str) -> None:
     assert place.group.group_type == "classic"
 
 
-def test_what_was_resolved_for_a_group_that_went_back_is_dropped() -> None:
+def test_expressions_resolved_for_a_group_that_was_downgraded_are_discarded() -> None:
     place = Place()
     place.form(ALL_FOUR)
     assert place.handle(ExpressionsResolved({})) == []
@@ -201,7 +201,7 @@ def test_groups_that_are_too_large_or_of_another_kind_or_unreadable_are_refused(
         place.heartbeat("new")
 
 
-def test_what_an_assignor_of_the_members_own_wrote_is_not_lost() -> None:
+def test_a_group_whose_assignor_has_user_data_is_not_upgraded() -> None:
     place = Place()
     place.form(b"\0\1" + bytes(encode(ConsumerProtocolAssignment(user_data=b"mine"), 1)))
     with pytest.raises(KafkaError, match="an unsupported custom assignor is in use"):
@@ -219,7 +219,7 @@ def test_members_of_the_classic_protocol_leave_a_consumer_group_one_by_one() -> 
     assert place.known() == {"new"}
 
 
-def test_a_static_member_that_comes_back_with_the_classic_protocol_takes_the_group_back() -> None:
+def test_the_group_is_downgraded_when_its_last_such_member_comes_back_with_the_classic_protocol() -> None:
     place = Place()
     place.form(ALL_FOUR)
     place.heartbeat("new", instance_id="static")

@@ -5,7 +5,7 @@
 | session, member | at each heartbeat, commit, answered join or sync | the member is removed, unless it is parked |
 | session, id that was given out | when the id is given out | the id is forgotten |
 | join | when a rebalance starts | members that have not joined are removed, but not static ones; the others go on |
-| sync | when the members are told to sync | members that have not synced are removed; rebalance |
+| sync | when the joins are answered | members that have not synced are removed; rebalance |
 
 `state_table` has the states and the responses in each of them, `join` says how members enter, `rebalance` how a
 generation begins. The record of the group is written when an empty group is created, when the leader's assignment has

@@ -33,7 +33,7 @@ from odradek.broker.coordinator.runtime.events import Effects, LogLine
 from odradek.protocol.errors import ErrorCode
 
 NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
-"""How long a new member may be parked before it counts as gone (Kafka's `GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS`)."""
+"""The time after which a parked new member counts as gone (Kafka's `GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS`)."""
 
 
 class Replacement(msgspec.Struct, frozen=True):

@@ -84,7 +84,7 @@ class Rebalance:
             self._has_new_members = True
 
     def join_timer_expired(self, effects: Effects) -> None:
-        """Wait on if this is the initial wait and new members came; else go on with those that have joined."""
+        """Prolong the initial wait if new members came; else begin the generation of those that have joined."""
         if self._initial_wait is not None:
             waited, remaining = self._initial_wait
             if self._has_new_members and remaining:

@@ -54,6 +54,10 @@ is no KafkaError, becomes UNKNOWN_SERVER_ERROR for its request, and does not sto
 Bounds: every event that waits belongs to a connection that waits for its reply, to a timer, or to a metadata image;
 timers and state are as many as the log says. Loading holds `load_buffer_bytes` of the log at a time, or one batch.
 
+Limits: appends have no producer id, so records of a client's transaction (offsets that it commits) and markers are
+replayed while a partition is loaded, but cannot be appended yet. A partition is served from the end of its log on, even
+if its high watermark is still behind that.
+
 Kafka's coordinator-common module is the model (KIP-848): `CoordinatorRuntime`, `CoordinatorShard`,
 `CoordinatorResult`, `CoordinatorLoaderImpl`, `CoordinatorTimer`.
 """

@@ -42,7 +42,7 @@ class PendingReply:
         self._future: asyncio.Future[Structure] | None = None
 
     def complete(self, reply: Reply) -> None:
-        """Set the reply. Called by the runtime, when the records that the reply speaks of are in the log."""
+        """Set the reply. Called by the runtime, when the records of the same effects are in the log."""
         if self._future is None:
             self._reply = reply
         elif not self._future.done():  # it is cancelled when the client disconnects
@@ -85,7 +85,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Effects(msgspec.Struct):
-    """What an event causes. Kafka's `CoordinatorResult`, with timers.
+    """The effects of an event: Kafka's `CoordinatorResult`, with timers.
 
     - `replies`: sent when the records are in the log; all become the error if they cannot be written.
     - `records`: appended to the log as one batch, then replayed, unless `replay_records` is false: then the state

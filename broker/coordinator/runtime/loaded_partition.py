@@ -37,7 +37,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 _LOG = StructuredLogger(__name__)
 
 TIMER_RETRY_MS = 500
-"""When a timer expires again after its records could not be written, as in Kafka."""
+"""The delay until a timer expires again whose records could not be written, as in Kafka."""
 
 _MOVED = KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moves to another broker")
 

@@ -1,4 +1,4 @@
-"""What assignors promise, for any group: every partition one owner, evenly, moving little."""
+"""The guarantees of assignors, for any group: one owner for every partition, even numbers, few moves."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_the_same_group_in_another_order_gets_the_same_assignment(
 
 
 @given(subscriptions=members, changed=members, partition_counts=counts)
-def test_uniform_leaves_nothing_that_could_move_to_somebody_with_two_less(
+def test_uniform_leaves_no_partition_that_could_move_to_a_member_with_two_less(
     subscriptions: dict[str, frozenset[bytes]],
     changed: dict[str, frozenset[bytes]],
     partition_counts: dict[bytes, int],
@@ -86,21 +86,21 @@ def test_uniform_moves_nothing_if_nothing_changed(
     then=st.sets(st.text("abcdef", min_size=1, max_size=3), min_size=1, max_size=8),
     partition_counts=counts,
 )
-def test_uniform_moves_as_few_as_evenness_allows_where_all_subscribe_to_the_same(
+def test_uniform_moves_the_fewest_possible_if_all_members_subscribe_to_the_same_topics(
     first: set[str], then: set[str], partition_counts: dict[bytes, int]
 ) -> None:
     everything = frozenset(TOPICS)
     before = ASSIGNORS["uniform"](specs(dict.fromkeys(first, everything)), partition_counts)
     after = ASSIGNORS["uniform"](specs(dict.fromkeys(then, everything), before), partition_counts)
     kept = set(owners(before)) & set(owners(after))
-    # Whoever stays keeps what it had, up to a fair share; the larger shares are for those who had most.
+    # A member that stays keeps its partitions up to a fair share; those that had most get the larger shares.
     quota, extra = divmod(sum(partition_counts.values()), len(then))
     had = sorted((sizes(before).get(name, 0) for name in then), reverse=True)
     most = sum(min(count, quota + (position < extra)) for position, count in enumerate(had))
     assert len(kept) == most
 
 
-def test_range_gives_runs_in_the_order_of_members_with_instance_ids_first() -> None:
+def test_range_assigns_ranges_to_static_members_first() -> None:
     everything = frozenset(TOPICS[:1])
     group = {"b": MemberSpec(everything), "a": MemberSpec(everything), "z": MemberSpec(everything, {}, "static")}
     assigned = ASSIGNORS["range"](group, {TOPICS[0]: 5})
@@ -119,7 +119,7 @@ def test_uniform_gives_a_new_member_the_highest_partitions_of_the_others() -> No
     assert assigned == {"a": {topic: frozenset([0, 1])}, "b": {topic: frozenset([2, 3])}}
 
 
-def test_uniform_gives_runs_of_partitions_to_members_that_come_together() -> None:
+def test_uniform_assigns_ranges_of_partitions_to_members_that_join_together() -> None:
     topic = TOPICS[0]
     group = {name: MemberSpec(frozenset([topic])) for name in "abc"}
     assigned = ASSIGNORS["uniform"](group, {topic: 7})
@@ -127,7 +127,7 @@ def test_uniform_gives_runs_of_partitions_to_members_that_come_together() -> Non
 
 
 @given(subscriptions=members, partition_counts=counts)
-def test_members_subscribed_to_the_same_get_sizes_that_differ_by_one_at_most(
+def test_assignments_of_members_with_equal_subscriptions_differ_by_one_at_most(
     subscriptions: dict[str, frozenset[bytes]], partition_counts: dict[bytes, int]
 ) -> None:
     everything = frozenset(TOPICS)

@@ -1,4 +1,4 @@
-"""Consumers of a classic group in simulated time: they join, read, commit, leave, freeze and die at random, by a seed.
+"""Consumers of a classic group in simulated time, which join, read, commit, leave, freeze and die at random by a seed.
 
 Every client looks after itself once a second: it joins, or sends a heartbeat, reads from the partitions that it has and
 commits. Requests and replies take no time; a parked request is answered when the group answers it. Whatever a client
@@ -24,11 +24,11 @@ SECOND = 1000
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 READ_AT_ONCE = 20
 COMMITS = 0.3
-"""How likely a client commits what it has read, each second."""
+"""The probability that a client commits its positions, each second."""
 
 
 class Client:
-    """A consumer, and what it believes. `wakes_at`: frozen until then; None: dead."""
+    """A consumer with its own view of the group. It is frozen until `wakes_at`; None: dead."""
 
     def __init__(self, name: str, instance_id: str | None) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Client:
         self.forget()
 
     def forget(self) -> None:
-        """Start again as a new process would."""
+        """Start again as a new process."""
         self.member_id = ""
         self.generation_id = -1
         self.positions: dict[int, int] = {}
@@ -45,7 +45,7 @@ class Client:
 
 
 class ClassicChurn:
-    """The group, its clients, a topic to which somebody produces, and the time."""
+    """The group, its clients, a topic that grows, and the time."""
 
     def __init__(self, seed: int, clients: int, partitions: int = 40) -> None:
         self.random = random.Random(seed)
@@ -61,7 +61,7 @@ class ClassicChurn:
         self._ids = 0
 
     def run(self, milliseconds: int, mishaps: float) -> None:
-        """Let time pass, second by second; `mishaps` is how likely something happens to a client in each."""
+        """Advance the time second by second; `mishaps` is the probability of an accident for a client in each."""
         for _ in range(milliseconds // SECOND):
             self._expire(self.now_ms + SECOND)
             for index in self.ends:
@@ -73,7 +73,7 @@ class ClassicChurn:
                     self._live(client)
 
     def revive(self) -> None:
-        """Let every client live again."""
+        """Revive every client."""
         for client in self.clients:
             if client.wakes_at is None:
                 client.forget()
@@ -192,7 +192,7 @@ class ClassicChurn:
         else:
             client.member_id, client.generation_id = reply.member_id, reply.generation_id
             members = sorted(member.member_id for member in reply.members)
-            # As the range assignor does it; only the leader knows the members.
+            # As the range assignor does; only the leader gets the members.
             shares = {each: b" ".join(b"%d" % index for index in list(self.ends)[at :: len(members)])
                       for at, each in enumerate(members)}  # fmt: skip
             client.waiting = PendingReply()

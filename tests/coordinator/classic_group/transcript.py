@@ -1,15 +1,15 @@
-"""Transcripts of a classic group: a script's events, and what the state machine makes of each.
+"""Transcripts of a classic group: the events of a script, and the effects of each.
 
 ```
 # A comment. The first line says what the script shows.
 group delay=3000 size=2                     the group, and what its broker is configured to
-> join a session=10000 rebalance=60000      an event; `a` names whoever waits for the answer
+> join a session=10000 rebalance=60000      an event; `a` names the client that waits for the reply
 a: MEMBER_ID_REQUIRED id=a-1                a reply
 record generation=0 members=                a record to append
 timer session a-1 10000                     a timer that was set (or `off`)
 state PreparingRebalance                    the state, when it has changed
 > stored                                    the record of the effects before is in the log (or: `stored ERROR`)
-> wait 3000                                 time passes; timers that expire are `! session a-1`, and what comes of it
+> wait 3000                                 time passes; a timer that expires is `! session a-1`, then its effects
 ```
 
 | event | arguments |
@@ -18,11 +18,11 @@ state PreparingRebalance                    the state, when it has changed
 | sync NAME | `id`, `instance`, `generation`, `type`, `protocol`, `assign` (`a-1:A,b-1:B`) |
 | heartbeat NAME | `id`, `instance`, `generation` |
 | leave NAME | `id` (several with commas), `instance` |
-| commit | `id`, `instance`, `generation`, `version`: whether it may be done, and the timers that it moves |
-| stored, wait, load, unload | `load` makes the group anew from the last record, as a broker that starts |
+| commit | `id`, `instance`, `generation`, `version`: whether it is allowed, and the timers that it moves |
+| stored, wait, load, unload | `load` makes a new group from the last record, as a starting broker does |
 
-Ids that the group gives out are the name with a number. `UPDATE_SCRIPTS=1` writes what comes of the events into the
-file, for somebody to read.
+Ids that the group gives out are the name with a number. `UPDATE_SCRIPTS=1` writes the effects into the file, to be
+reviewed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Arguments = dict[str, str]
 
 
 class ClassicTranscript:
-    """One run: `play` takes the lines of a script and gives back the whole transcript."""
+    """One run: `play` takes the lines of a script and yields the whole transcript."""
 
     def __init__(self) -> None:
         self.now_ms = START_MS

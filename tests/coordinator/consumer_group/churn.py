@@ -1,4 +1,4 @@
-"""Members as clients are: they join, heartbeat, give up and take, freeze, die and return, at random by seed.
+"""Simulated members: they join, heartbeat, revoke and take partitions, freeze, die and return, at random by seed.
 
 Every client does what KIP-848 asks of it: it gives partitions up before it says so, takes what it is assigned, and
 starts over when it is fenced. A frozen one hears nothing, and believes what it believed. What must hold at any time:
@@ -28,7 +28,7 @@ _START_OVER = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, Error
 
 
 class Client:
-    """One process: what it believes. `wakes_at` is when it does something next; None: dead."""
+    """One process with its own view of the group. `wakes_at` is the time of its next action; None: dead."""
 
     def __init__(self, name: str, topics: list[str], instance_id: str | None, assignor: str | None) -> None:
         self.name = name
@@ -54,7 +54,7 @@ class Client:
 
     @property
     def generation(self) -> int:
-        """What it commits with."""
+        """The ids and the epoch of its commits."""
         return self.epoch
 
     def request(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Client:
             }
         fields: dict[str, Any] = {"instance_id": self.instance_id}
         if self.missed_an_answer:
-            # As after any failed request the client says everything, and is told its assignment.
+            # As after any failed request, the client sends every field, and gets its assignment.
             self.missed_an_answer = False
             self.has_news = True
             fields |= {"rebalance_timeout_ms": 20_000, "subscribed_topic_names": self.topics}
@@ -82,11 +82,11 @@ class Client:
 
     @property
     def must_hurry(self) -> bool:
-        """Whether the next step is not to wait for the next heartbeat."""
+        """Whether the next step must be taken before the next heartbeat is due."""
         return self.owned != self.assigned
 
     def step(self, group: Group, *, is_lost: bool) -> None:
-        """Send a heartbeat, and act on its answer unless that is lost. Raises KafkaError."""
+        """Send a heartbeat, and handle its response unless that is lost. Raises KafkaError."""
         self.give_up()
         response = group.heartbeat(self.member_id, self.epoch, **self.request())
         if is_lost:
@@ -95,7 +95,7 @@ class Client:
             self.hear(response)
 
     def leave(self, group: Group, *, for_good: bool) -> None:
-        """Raises KafkaError."""
+        """Send the request. Raises KafkaError."""
         self.owned = set()
         epoch = -1 if for_good or self.instance_id is None else -2
         group.heartbeat(self.member_id, epoch, instance_id=self.instance_id)
@@ -108,7 +108,7 @@ class Client:
                 for topic in response.assignment.topic_partitions
                 for number in topic.partitions
             }
-            # What is new may be taken at once: its last owner has let go.
+            # New partitions may be taken at once: the last owner has revoked them.
             self.owned |= self.assigned
             self.has_news = True
 
@@ -139,13 +139,13 @@ class Churn:
         draw = self.random
         topics = draw.choice([["a"], ["a", "b"], ["a", "b", "c"], ["b", "c"]])
         instance_id = f"i{number}" if draw.random() < 0.3 else None
-        # The first one keeps the group what it is.
+        # The first one keeps the group in the consumer protocol.
         if number and draw.random() < classic:
             return ClassicClient(f"m{number}", topics, is_eager=draw.random() < 0.5)
         return Client(f"m{number}", topics, instance_id, draw.choice([None, None, "uniform", "range"]))
 
     def run(self, duration_ms: int, mishaps: float, *, produces: bool = True) -> None:
-        """Let everybody act for so long; a share of `mishaps` of all actions goes wrong."""
+        """Let all clients act for so long; a share of `mishaps` of all actions fails."""
         end_ms = self.group.now_ms + duration_ms
         while True:
             awake = [client for client in self.clients if client.wakes_at is not None]
@@ -164,7 +164,7 @@ class Churn:
             self.check()
 
     def revive(self) -> None:
-        """Let everybody be awake again."""
+        """Wake all clients."""
         for client in self.clients:
             if client.wakes_at is None:
                 client.start_over()

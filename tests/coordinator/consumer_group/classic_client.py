@@ -16,11 +16,11 @@ Partition = tuple[bytes, int]
 
 _TIMEOUT_MS = 20_000
 _GIVES_UP_AFTER_MS = 11_000
-"""Sooner than the coordinator, whose timers may have begun with an answer that was lost."""
+"""Shorter than the coordinator's, whose timers may have begun with a response that was lost."""
 
 
 class ClassicClient:
-    """One process: an eager one gives everything up before it joins, others what they are told to (KIP-429)."""
+    """One process. An eager one revokes all partitions before it joins, others only those that they must (KIP-429)."""
 
     instance_id = None
 
@@ -46,7 +46,7 @@ class ClassicClient:
 
     @property
     def generation(self) -> int:
-        """What it commits with."""
+        """The ids and the generation of its commits."""
         return self.generation_id
 
     @property
@@ -54,7 +54,7 @@ class ClassicClient:
         return self.next_step != "heartbeat"
 
     def step(self, group: Group, *, is_lost: bool) -> None:
-        """Send what is due, and act on the answer unless that is lost. Raises KafkaError."""
+        """Send the request that is due, and handle its response unless that is lost. Raises KafkaError."""
         if group.now_ms - self.heard_at > _GIVES_UP_AFTER_MS:
             self.rejoin()  # as clients do that were not polled for too long
         if self.next_step == "join" and self.is_eager:
@@ -67,7 +67,7 @@ class ClassicClient:
             hear(response)
 
     def leave(self, group: Group, *, for_good: bool) -> None:
-        """A process that has just joined does not know its id for certain, and goes without a word."""
+        """Leave. A process that has just joined may not have its id yet, and sends nothing then."""
         self.owned = set()
         if self.generation_id >= 0 or for_good:
             group.handle(Leave(PendingReply(), (Leaving(self.member_id, None, "churn"),)))
@@ -110,7 +110,7 @@ class ClassicClient:
                 for row in read_assignment(response.assignment).assigned_partitions
                 for number in row.partitions
             }
-            # Who had to give something up joins again, so that it may be given to others.
+            # A member that revoked partitions joins again, so that others may get them.
             self.next_step = "join" if self.owned - assigned else "heartbeat"
             self.owned = assigned
 

@@ -1,4 +1,4 @@
-"""What the members of a simulated group read and commit: a log for each partition, to which somebody produces.
+"""The reads and commits of the members of a simulated group: a log for each partition, which grows.
 
 A member reads from where it is; a partition that is new to it, from the group's committed offset. What it commits is
 taken if the group lets it. What must hold: a commit that is taken never goes back, because none but the owner's is; and
@@ -20,11 +20,11 @@ Partition = tuple[bytes, int]
 
 _READ_AT_ONCE = 20
 _COMMITS = 0.3
-"""How likely a member commits what it has read, each time."""
+"""The probability that a member commits its positions, each time."""
 
 
 class Reader(Protocol):
-    """What of a client matters here."""
+    """The part of a client that is needed here."""
 
     member_id: str
     instance_id: str | None
@@ -35,7 +35,7 @@ class Reader(Protocol):
 
 
 class Reading:
-    """The logs of all topics that there are."""
+    """The logs of all topics."""
 
     def __init__(self, group: Group, draw: random.Random) -> None:
         self._group = group
@@ -51,7 +51,7 @@ class Reading:
         self._ends[self._random.choice(list(self._ends))] += self._random.randrange(5)
 
     def read(self, reader: Reader) -> None:
-        """Let a client process what it believes to be its own, and perhaps commit it."""
+        """Let a client process the partitions that it takes for its own, and perhaps commit."""
         positions = self._positions[reader.member_id]
         for partition, position in positions.items():
             end = min(position + _READ_AT_ONCE, self._ends[partition])
@@ -61,14 +61,14 @@ class Reading:
             self._commit(reader, positions)
 
     def follow(self, reader: Reader) -> None:
-        """Forget the positions in partitions that the client has given up, and find those in new ones."""
+        """Forget the positions in partitions that the client has revoked, and look up those in new ones."""
         positions = self._positions[reader.member_id]
         self._positions[reader.member_id] = {
             partition: positions.get(partition, self._committed.get(partition, 0)) for partition in reader.owned
         }
 
     def unread(self, topic_ids: Iterable[bytes]) -> set[tuple[Partition, int]]:
-        """Return the records of these topics that nobody has processed."""
+        """Return the records of these topics that no client has processed."""
         wanted = set(topic_ids)
         return {
             (partition, offset)

@@ -12,7 +12,7 @@ from tests.coordinator.consumer_group.transcript import Group
 
 @pytest.fixture
 def group() -> Group:
-    """A member in epoch 4 that was given a-0 in epoch 2 and has b-0 since epoch 4."""
+    """A member in epoch 4 that has had a-0 since epoch 2 and b-0 since epoch 4."""
     group = Group()
     group.set_topics({"a": 2, "b": 1})
     group.settings = type(group.settings)(assignment_interval_ms=0)
@@ -38,20 +38,20 @@ def member(epoch: int, member_id: str = "m1", version: int = 9) -> Committer:
 OUTSIDE = Committer("", None, -1, 9, False)
 
 
-def test_somebody_outside_commits_to_an_empty_group_only(group: Group) -> None:
+def test_a_client_outside_may_commit_to_an_empty_group_only(group: Group) -> None:
     assert commit(Group(), OUTSIDE, ("a", 0)) == "taken"
     assert commit(group, OUTSIDE, ("a", 0)) == "UNKNOWN_MEMBER_ID: Member  is not a member of group g."
 
 
-def test_a_transaction_commits_without_being_a_member(group: Group) -> None:
+def test_a_transaction_may_commit_without_a_member(group: Group) -> None:
     assert commit(group, Committer("", None, -1, 3, True), ("a", 0)) == "taken"
 
 
-def test_a_member_commits_in_its_epoch_whatever_it_owns(group: Group) -> None:
+def test_a_member_may_commit_in_its_epoch_whatever_it_owns(group: Group) -> None:
     assert commit(group, member(4), ("a", 0), ("a", 1)) == "taken"
 
 
-def test_an_older_epoch_counts_for_partitions_that_were_the_members_by_then(group: Group) -> None:
+def test_an_older_epoch_may_commit_partitions_that_the_member_had_then(group: Group) -> None:
     assert commit(group, member(2), ("a", 0)) == "taken"
     assert commit(group, member(2), ("b", 0)) == (
         "STALE_MEMBER_EPOCH: Received member epoch 2 is older than assignment epoch 4 for partition b-0."
@@ -61,7 +61,7 @@ def test_an_older_epoch_counts_for_partitions_that_were_the_members_by_then(grou
     )
 
 
-def test_an_epoch_to_come_and_a_version_without_epochs_are_refused(group: Group) -> None:
+def test_a_later_epoch_and_a_version_without_epochs_are_refused(group: Group) -> None:
     assert commit(group, member(5), ("a", 0)) == (
         "STALE_MEMBER_EPOCH: Received member epoch 5 is newer than current member epoch 4."
     )
@@ -70,7 +70,7 @@ def test_an_epoch_to_come_and_a_version_without_epochs_are_refused(group: Group)
     )
 
 
-def test_a_member_reads_in_its_epoch_and_somebody_outside_always(group: Group) -> None:
+def test_a_member_may_fetch_in_its_epoch_and_a_client_outside_always(group: Group) -> None:
     group.group.check_fetch(None, -1)
     group.group.check_fetch("m1", 4)
     with pytest.raises(KafkaError, match="epoch 3 does not match the expected member epoch 4"):

@@ -24,7 +24,7 @@ def stored() -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def records_of(group_id: str) -> Iterator[CoordinatorRecord]:
-    """Those of a consumer group, in order."""
+    """The records of a consumer group, in order."""
     for key, value in stored():
         record = decode_record(GROUP_RECORDS, key, value)
         assert record is not None
@@ -32,7 +32,7 @@ def records_of(group_id: str) -> Iterator[CoordinatorRecord]:
             yield record
 
 
-def test_every_record_is_read_and_written_back_as_it_was() -> None:
+def test_every_record_is_decoded_and_encoded_to_the_same_bytes() -> None:
     seen = 0
     for key, value in stored():
         record = decode_record(GROUP_RECORDS, key, value)
@@ -42,7 +42,7 @@ def test_every_record_is_read_and_written_back_as_it_was() -> None:
     assert seen > 80
 
 
-def test_the_state_follows_what_kafka_wrote() -> None:
+def test_the_state_follows_from_the_records_of_kafka() -> None:
     group = GroupState("cg-a")
     shared = []
     for record in records_of("cg-a"):
@@ -54,7 +54,7 @@ def test_the_state_follows_what_kafka_wrote() -> None:
     assert (group.members, group.targets, group.static_member_ids) == ({}, {}, {})
 
 
-def test_members_of_the_classic_protocol_are_told_from_others() -> None:
+def test_members_of_the_classic_protocol_are_recognized() -> None:
     group = GroupState("cg-d")
     seen = {}
     for record in records_of("cg-d"):

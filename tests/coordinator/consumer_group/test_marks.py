@@ -1,4 +1,4 @@
-"""What a consumer group remembers beside its records, when those cannot be written or its expressions not resolved."""
+"""The marks of a consumer group when its records cannot be written or its expressions not be resolved."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.coordinator.consumer_group.transcript import Group
 
 @pytest.fixture
 def group() -> Group:
-    """A group in a cluster of one topic, with nobody in it."""
+    """An empty group in a cluster of one topic."""
     group = Group()
     group.set_topics({"t": 1})
     return group
 
 
 def join(group: Group, member_id: str, pattern: str) -> Effects:
-    """The effects of a member's first heartbeat, which nobody has carried out."""
+    """Return the effects of a member's first heartbeat, without carrying them out."""
     request = ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id=member_id,
@@ -53,13 +53,13 @@ def test_expressions_are_resolved_again_after_the_work_failed(group: Group) -> N
     assert join(group, "a", "t.*").work is not None
 
 
-def test_expressions_are_resolved_again_if_the_heartbeat_that_asked_for_it_is_not_written(group: Group) -> None:
+def test_expressions_are_resolved_again_if_the_first_heartbeat_cannot_be_written(group: Group) -> None:
     not_written(group, join(group, "a", "t.*"))
 
     assert join(group, "a", "t.*").work is not None
 
 
-def test_a_heartbeat_that_is_not_written_does_not_hide_that_expressions_are_being_resolved(group: Group) -> None:
+def test_a_heartbeat_that_cannot_be_written_does_not_start_a_second_resolution(group: Group) -> None:
     written(group, join(group, "a", "t.*"))
     group.set_topics({"t": 2})  # so that the next heartbeat has marks to move
 
@@ -68,7 +68,7 @@ def test_a_heartbeat_that_is_not_written_does_not_hide_that_expressions_are_bein
     assert join(group, "b", "u.*").work is None
 
 
-def test_a_change_of_topics_is_looked_at_again_if_what_came_of_it_is_not_written(group: Group) -> None:
+def test_a_change_of_topics_is_compared_again_if_the_records_cannot_be_written(group: Group) -> None:
     written(group, join(group, "a", "t.*"))
     group.handle(group.work())
     group.set_topics({"t": 2})
@@ -80,7 +80,7 @@ def test_a_change_of_topics_is_looked_at_again_if_what_came_of_it_is_not_written
     assert group.group.described().group_epoch == epoch + 1
 
 
-def test_a_change_of_topics_is_not_forgotten_over_a_member_that_is_only_given_an_id(group: Group) -> None:
+def test_a_member_that_only_gets_an_id_does_not_clear_the_mark_of_changed_topics(group: Group) -> None:
     written(group, join(group, "a", "t.*"))
     group.handle(group.work())
     group.set_topics({"t": 2})

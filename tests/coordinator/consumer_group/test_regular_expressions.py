@@ -12,14 +12,14 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 
 @pytest.mark.parametrize("pattern", ["(", "a**", "[z-a]", "(?=a)", r"\1", "x{1001}"])
-def test_a_pattern_that_re2_does_not_take_is_refused(pattern: str) -> None:
+def test_a_pattern_that_re2_refuses_is_refused(pattern: str) -> None:
     with pytest.raises(KafkaError, match="is not a valid regular expression") as refusal:
         check(pattern)
     assert refusal.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
 
 
 def test_a_pattern_that_takes_long_to_compile_is_refused() -> None:
-    """It would hold every other client up: RE2 is in the broker's process, and keeps its interpreter busy."""
+    """It would block all clients: RE2 runs in the broker's process and holds the interpreter's lock."""
     check("a" * MAX_PATTERN_BYTES)
     check(r"\pL" * MAX_UNICODE_CLASSES)
     with pytest.raises(KafkaError, match="longer than 4096 bytes"):
@@ -38,18 +38,18 @@ def test_a_long_list_of_topics_is_a_pattern_like_any_other() -> None:
     assert resolve({pattern}, [*names, "other"], version=1, timestamp=1)[pattern].topics == frozenset(names)
 
 
-def test_all_of_a_name_must_match() -> None:
+def test_a_pattern_must_match_the_whole_name() -> None:
     resolved = resolve({"a.", "b|ab"}, ["a", "ab", "abc", "b"], version=7, timestamp=9)
     assert {pattern: sorted(each.topics) for pattern, each in resolved.items()} == {"a.": ["ab"], "b|ab": ["ab", "b"]}
     assert {(each.version, each.timestamp) for each in resolved.values()} == {(7, 9)}
 
 
-def test_a_pattern_on_which_backtracking_never_ends_is_matched_like_any_other() -> None:
+def test_a_pattern_that_takes_backtracking_engines_for_ever_is_matched() -> None:
     name = "a" * 249
     resolved = resolve({"(a|a)*b", "(a*)*$"}, [name], version=1, timestamp=1)
     assert resolved["(a|a)*b"].topics == frozenset()
     assert resolved["(a*)*$"].topics == frozenset([name])
 
 
-def test_a_stored_pattern_that_re2_does_not_take_matches_nothing() -> None:
+def test_a_stored_pattern_that_re2_refuses_matches_nothing() -> None:
     assert resolve({"("}, ["a"], version=1, timestamp=1)["("].topics == frozenset()

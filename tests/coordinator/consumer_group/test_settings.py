@@ -8,7 +8,7 @@ from odradek.broker.metadata.image import MetadataImage
 INTERVAL = "group.consumer.assignment.interval.ms"
 
 
-def test_a_value_set_at_run_time_holds_at_once_until_it_is_deleted() -> None:
+def test_a_property_set_at_run_time_has_effect_at_once_until_it_is_deleted() -> None:
     config = CurrentConfig(BrokerConfig.load(None, {INTERVAL: "500", "group.consumer.max.size": "9"}))
     settings = CurrentSettings(config)
     assert (settings("g").assignment_interval_ms, settings("g").max_size) == (500, 9)
@@ -20,7 +20,7 @@ def test_a_value_set_at_run_time_holds_at_once_until_it_is_deleted() -> None:
     assert settings("g").assignment_interval_ms == 500
 
 
-def test_a_groups_own_value_comes_before_the_brokers() -> None:
+def test_properties_of_the_group_come_first() -> None:
     config = CurrentConfig(BrokerConfig.load())
     own_configs = {"consumer.session.timeout.ms": "50000", "consumer.assignment.interval.ms": "0"}
     config.apply(MetadataImage(broker_configs={None: ({INTERVAL: "2000"}, 1)}, group_configs={"g": (own_configs, 1)}))

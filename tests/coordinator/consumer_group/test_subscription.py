@@ -26,13 +26,13 @@ def test_the_hash_of_a_groups_topics_is_kafkas() -> None:
     assert metadata_hash(["t1", "t0"], image(TOPICS)) == -1134782831521206524
 
 
-def test_topics_that_do_not_exist_do_not_count() -> None:
+def test_topics_that_do_not_exist_do_not_change_the_hash() -> None:
     assert metadata_hash([], image(TOPICS)) == 0
     assert metadata_hash(["nowhere"], image(TOPICS)) == 0
     assert metadata_hash(["t0", "nowhere"], image(TOPICS)) == metadata_hash(["t0"], image(TOPICS))
 
 
-def test_more_partitions_another_rack_and_a_topic_made_anew_change_the_hash() -> None:
+def test_more_partitions_another_rack_and_a_recreated_topic_change_the_hash() -> None:
     hashes = [
         metadata_hash(["t0"], image(TOPICS)),
         metadata_hash(["t0"], image({"t0": (TOPICS["t0"][0], 4)})),

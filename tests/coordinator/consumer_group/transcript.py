@@ -1,4 +1,4 @@
-"""A consumer group driven by a text: lines at the margin are events, indented ones are what comes of them.
+"""A consumer group driven by a text: lines at the margin are events, indented ones their effects.
 
 ```
 topics a=3 b=2                         the cluster's topics from now on
@@ -41,7 +41,7 @@ _STATES = {0: "stable", 1: "unrevoked", 2: "unreleased"}
 
 
 class Group:
-    """A group with a cluster of topics and a clock around it. Records are replayed as soon as they are made."""
+    """A group with a cluster of topics and a clock. Records are replayed at once."""
 
     def __init__(self) -> None:
         self.settings = ConsumerGroupSettings()
@@ -68,7 +68,7 @@ class Group:
         self.group.metadata_changed(topics.keys(), bool(topics.keys() - before.keys()), self.now_ms)
 
     def handle(self, event: Any) -> Effects:
-        """Raises KafkaError, as the group does."""
+        """Handle the event and carry out its effects. Raises KafkaError, as the group does."""
         effects = self.group.handle(event, self.now_ms)
         self.take(effects)
         return effects
@@ -85,7 +85,7 @@ class Group:
         self.work = effects.work or self.work
 
     def pass_time(self, delay_ms: int) -> Iterator[tuple[TimerKey, Effects]]:
-        """Let time pass, and yield what each timer that is due does, in the order of time."""
+        """Advance the time, and yield each timer that expires with its effects, in the order of time."""
         end_ms = self.now_ms + delay_ms
         while due := [(when, key) for key, when in self.timers.items() if when <= end_ms]:
             self.now_ms, key = min(due)
@@ -106,7 +106,7 @@ class Group:
 
 
 def run(script: str) -> str:
-    """Return the script with what really comes of its events."""
+    """Return the script with the effects of its events as they are."""
     group, lines = Group(), []
     for line in script.splitlines():
         if line.startswith(" "):

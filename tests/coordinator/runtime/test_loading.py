@@ -1,4 +1,4 @@
-"""Loading a partition: what is replayed of its log, and what is skipped."""
+"""Loading a partition: the records that are replayed, and those that are skipped."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class AddOnAppend(DelayedOperation[None]):
         return False
 
     def answer(self) -> None:
-        """It is not waited for."""
+        """Do nothing: no client waits for the answer."""
 
 
 @pytest.fixture
