@@ -6,7 +6,7 @@ from benchmarks import comparison
 from tests.peers import odradek
 
 
-def test_an_embedded_broker_is_measured_from_its_import_to_its_end() -> None:
+def test_an_embedded_broker_is_measured_from_import_to_stop() -> None:
     sample = comparison.measure_embedded("second")
     assert sample.keys() == {"start", "round trip", "processor", "memory", "stop"}
     assert all(value > 0 for value in sample.values())

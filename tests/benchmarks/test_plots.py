@@ -1,4 +1,4 @@
-"""What the benchmark's pictures say can be read off them."""
+"""The pictures of the benchmark: titles, labels, scales."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_bar_is_labelled_with_the_compiled_ratio_and_the_plain_one_in_brackets
     assert texts(figure.axes[0]) == ["1.25 (0.50)"]
 
 
-def test_what_was_not_measured_looks_unlike_what_is_equal() -> None:
+def test_missing_figures_look_different_from_equal_ones() -> None:
     figure = plots.ratio_figure("", "", [], [row("fetch", {"rate": 1})])
     assert texts(figure.axes[0]) == ["1.00"]
     assert [texts(axis) for axis in figure.axes[1:]] == [[plots.NOT_MEASURED]] * 3
@@ -52,7 +52,7 @@ def test_all_panels_have_one_scale_with_ticks_on_both_sides_of_one() -> None:
         assert sum(tick > 1 for tick in shown) >= 4
 
 
-def test_a_bar_beyond_the_scale_ends_at_its_edge_and_says_so() -> None:
+def test_a_bar_beyond_the_scale_ends_at_its_edge_with_a_label() -> None:
     figure = plots.ratio_figure("", "", [], [row("fetch", {"rate": 50}), row("produce", {"rate": 0.1})])
     axis = figure.axes[0]
     assert sorted(texts(axis)) == ["0.10←", "50→"]
@@ -60,7 +60,7 @@ def test_a_bar_beyond_the_scale_ends_at_its_edge_and_says_so() -> None:
     assert ends == {plots.LOWEST, 1, plots.HIGHEST}
 
 
-def test_growth_has_a_labelled_panel_for_each_thing_that_grows_and_one_scale() -> None:
+def test_growth_has_a_labelled_panel_for_each_quantity_and_one_scale() -> None:
     rows = [
         *(grown("produce 100 B, 8×1, with {} other partitions", size, 1.5, 1) for size in (1, 100)),
         *(grown("produce 100 B, 1×1, behind {} MB", size, 1, 1) for size in (10, 1000)),
@@ -79,7 +79,7 @@ def test_the_legend_of_growth_is_outside_and_names_brokers_and_kinds_of_work() -
     assert [each.get_text() for each in legend.get_texts()] == ["Apache Kafka", "Odradek", "OffsetCommit, 8×1"]
 
 
-def test_a_picture_is_drawn_of_plain_and_compiled_together(tmp_path: Path) -> None:
+def test_a_picture_contains_plain_and_compiled_figures(tmp_path: Path) -> None:
     rows = [row("fetch", {"rate": 1}), row("fetch", {"rate": 2}, group=f"raw{COMPILED}")]
     run = Run("today", "Apache Kafka", {}, {}, 1, 1, rows)
     assert plots.draw(run, tmp_path) == {"raw": ["raw.png"]}

@@ -1,4 +1,4 @@
-"""What the benchmark says of the numbers that it took."""
+"""The pages that the benchmark makes of its measurements."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_only_figures_that_both_sides_have_are_compared() -> None:
     assert lacking.figures() == ["rate"]
 
 
-def test_worse_is_what_was_worse_in_every_round() -> None:
+def test_only_rows_that_were_worse_in_every_round_are_worse() -> None:
     assert row([10, 11, 12], [7, 8, 9]).is_worse("rate", 0.1)
     assert not row([10, 11, 12], [7, 8, 11]).is_worse("rate", 0.1), "one round was as good"
     assert not row([10, 10, 10], [9.5, 9.5, 9.5]).is_worse("rate", 0.1), "within the tolerance"
     assert row([1, 2], [3, 4], "cpu_us").is_worse("cpu_us", 0.1)
 
 
-def test_the_page_says_every_number_and_whether_goals_are_reached(tmp_path: Path) -> None:
+def test_the_page_has_every_number_and_whether_goals_are_reached(tmp_path: Path) -> None:
     missed = row([100], [50], "p50_us", goal=0.4)
     page = "\n".join(report.page(run(row([1000, 2000, 3000], [4000, 4000, 4000], goal=1.2), missed), {}))
     assert "| produce 100 B | requests/s | 2,000 ± 50% | 4,000 ± 0% | 2.00 | ≥ 1.2 ✓ |" in page
@@ -91,13 +91,13 @@ def measured(work: str, part: str, rate: float, when: str = "then") -> Row:
     return Row("raw", work, samples, part=part, measured=when)
 
 
-def test_what_was_not_measured_again_is_taken_over_from_an_earlier_run() -> None:
+def test_rows_that_were_not_measured_again_are_kept_from_an_earlier_run() -> None:
     now = run(measured("fetch", "fetch", 2))
     now.take_over(run(measured("fetch", "fetch", 1), measured("produce", "produce", 1)), finished=[])
     assert [(each.work, each.ratio("rate")) for each in now.rows] == [("fetch", 2), ("produce", 1)]
 
 
-def test_of_a_part_that_was_measured_whole_nothing_older_stays() -> None:
+def test_a_part_that_was_measured_completely_keeps_no_older_rows() -> None:
     earlier = run(measured("a work that is gone", "fetch", 1), measured("produce", "produce", 1))
     now = run(measured("fetch", "fetch", 2))
     now.take_over(earlier, finished=[("raw", "fetch")])
@@ -133,7 +133,7 @@ def test_two_zeros_are_equal() -> None:
     assert not row([0], [1], "p99_ms", goal=1).reaches("p99_ms")
 
 
-def test_a_compiled_broker_has_tables_of_its_own_behind_the_others(tmp_path: Path) -> None:
+def test_a_compiled_broker_has_separate_tables_after_the_others(tmp_path: Path) -> None:
     compiled, plain = measured("fetch", "fetch", 3), measured("fetch", "fetch", 2)
     compiled.group += report.COMPILED
     order = [("raw", "fetch")]
@@ -173,7 +173,7 @@ def test_readme_leads_with_the_compiled_broker_and_has_plain_python_in_brackets(
     assert [line for line in page.read_text().splitlines() if line.isalpha()] == ["before", "between", "behind"]
 
 
-def test_readme_says_that_figures_are_of_plain_python_where_nothing_else_was_measured(tmp_path: Path) -> None:
+def test_readme_marks_figures_that_were_measured_in_plain_python_only(tmp_path: Path) -> None:
     page = marked_page(tmp_path)
     readme.renew(run(started(2, 0.25)), page)
     assert "| | Apache Kafka | Odradek, plain Python |" in page.read_text()
@@ -187,14 +187,14 @@ def test_readme_of_this_tree_has_the_numbers_of_its_results(tmp_path: Path) -> N
     assert page.read_text() == (ROOT / "README.md").read_text()
 
 
-def test_a_page_without_marks_is_told_of(tmp_path: Path) -> None:
+def test_a_page_without_marks_is_an_error(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     page.write_text("nothing")
     with pytest.raises(ValueError, match="figures"):
         readme.renew(run(), page)
 
 
-def test_what_got_worse_is_told_with_what_chance_does(capsys: pytest.CaptureFixture[str]) -> None:
+def test_worse_rows_are_printed_with_the_effect_of_chance(capsys: pytest.CaptureFixture[str]) -> None:
     assert report.print_regressions(run(row([10, 11, 12], [5, 6, 7]), row([1], [1])), 0.1) == 1
     told = capsys.readouterr().out
     assert "by more than 10% in every round: produce 100 B: rate" in told

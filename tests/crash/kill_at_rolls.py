@@ -1,9 +1,9 @@
-"""Kill a broker beside the rolls of a log's segments, under the bundled producer, and check the log. Again and again.
+"""Kill a broker near the rolls of a log's segments, many times, and check the log of the bundled producer.
 
-One idempotent producer, with small batches and as many requests under way as it may have, lives through all the kills.
-It speaks to the broker through a relay that loses answers: before each kill the broker has written five batches of
-which the producer knows nothing, and segments are so small that these often lie on both sides of a roll. When all is
-acknowledged, the record at offset n must be the n-th one: nothing lost, doubled or out of order.
+One idempotent producer, with small batches and the maximum of requests in flight, runs through all the kills. It is
+connected through a relay that loses responses: before each kill the broker has written five batches without a response
+to the producer, and segments are so small that these are often on both sides of a roll. When every record is
+acknowledged, the record at offset n must be the n-th one: none lost, duplicated or out of order.
 
     python -m tests.crash.kill_at_rolls --kills 200
 """
@@ -31,11 +31,11 @@ BURST = 20
 TIMEOUT = 60.0
 
 UNANSWERED = 1000
-"""So many records wait for their answers at most; they are in many more than five batches."""
+"""The most records without a response; they are in many more than five batches."""
 
 
 class Outcome(NamedTuple):
-    """What became of a run. `failed` records were not acknowledged, and their sender was told so."""
+    """The result of a run. `failed` records were not acknowledged, and their futures failed."""
 
     records: int
     failed: int
@@ -45,9 +45,9 @@ class Outcome(NamedTuple):
 
 
 class Relay:
-    """Passes requests and answers on between clients and a broker; between `lose_answers` and `pass_answers` no answer.
+    """A proxy between clients and a broker; from `lose_answers` to `pass_answers` it drops the responses.
 
-    A connection ends when either side ends it.
+    A connection closes when either side closes it.
     """
 
     def __init__(self, port: int) -> None:
@@ -58,7 +58,7 @@ class Relay:
 
     @asynccontextmanager
     async def listening(self, port: int) -> AsyncIterator[None]:
-        """Serve clients on this port; their connections have ended when this ends."""
+        """Serve clients on this port, and close their connections at the end."""
 
         def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             self._connections.add(asyncio.create_task(self._serve(reader, writer)))
@@ -69,7 +69,7 @@ class Relay:
             await asyncio.gather(*self._connections)
 
     async def lose_answers(self, count: int) -> None:
-        """Lose all answers from now on; return when `count` were lost."""
+        """Drop all responses from now on; return after `count` were dropped."""
         self._lost = asyncio.Semaphore(0)
         self._loses = True
         async with asyncio.timeout(TIMEOUT):
@@ -118,7 +118,7 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 
 
 class Writer:
-    """Sends numbered records without end, until `stop`."""
+    """Sends numbered records until `stop`."""
 
     def __init__(self, producer: Producer) -> None:
         self.futures: list[asyncio.Future[RecordMetadata]] = []
@@ -139,7 +139,7 @@ class Writer:
             await asyncio.sleep(0)
 
     async def progress(self) -> None:
-        """Return when a record that is sent from now on has been answered."""
+        """Return when a record that is sent after this call is acknowledged."""
         async with asyncio.timeout(TIMEOUT):
             self._has_sent.clear()
             await self._has_sent.wait()
@@ -153,7 +153,7 @@ class Writer:
 
 
 def properties(relay_port: int, segment_bytes: int) -> Mapping[str, str]:
-    """Properties of the broker. The recovery point follows closely, so recovery begins where a segment does."""
+    """Properties of the broker. The recovery point is updated often, so recovery begins at the start of a segment."""
     return {
         "log.segment.bytes": str(segment_bytes),
         "log.flush.offset.checkpoint.interval.ms": "100",
@@ -164,7 +164,7 @@ def properties(relay_port: int, segment_bytes: int) -> Mapping[str, str]:
 async def kill_and_check(
     server: Server, relay_port: int, kills: int, chance: random.Random, report_every: int = 0
 ) -> Outcome:
-    """Kill a server that is ready so many times."""
+    """Kill a running server so many times."""
     relay = Relay(server.port)
     async with relay.listening(relay_port):
         bootstrap = f"127.0.0.1:{relay_port}"

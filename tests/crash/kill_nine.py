@@ -1,16 +1,16 @@
-"""Kill a broker in the middle of producing, start it again, and check its log. Again and again.
+"""Kill a broker while clients produce, restart it and check its log, many times.
 
-One librdkafka producer a stream lives through all the kills and retries what it has no answer for, as an application's
-would. A stream numbers its records from 0. After every restart these must hold, and at the end for the whole log:
+Each stream has one librdkafka producer, which runs through all the kills and retries as an application would. A stream
+numbers its records from 0. These rules are checked after every restart, and at the end for the whole log:
 
-| stream | must hold |
+| stream | rule |
 |---|---|
 | both | offsets are contiguous from 0; an acknowledged record is at the offset that was acknowledged |
-| `idempotent` (acks=all) | the record at offset n is the n-th one: nothing lost, doubled or out of order |
-| `plain` (acks=1) | every record in the log was sent; a retry may have stored some twice |
+| `idempotent` (acks=all) | the record at offset n is the n-th one: none lost, duplicated or out of order |
+| `plain` (acks=1) | every record in the log was sent; a retry may have written some twice |
 
-SIGKILL takes the process, not the machine: what the broker had written is in the page cache and survives. Losing that,
-too, is the subject of the tests of `broker/storage` that stop the disk.
+SIGKILL ends the process, not the machine: written data are in the page cache and survive. The tests of `broker/storage`
+that stop the disk lose them, too.
 
     python -m tests.crash.kill_nine --cycles 1000
 """
@@ -34,11 +34,10 @@ from tests.peers.server import Server
 TIMEOUT = 30.0
 SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
 
-# Small segments, and a recovery point that follows closely, so that a recovery late in a long run scans what is new and
-# not the whole log.
+# Small segments and frequent recovery points, so that a recovery late in a long run scans only new data.
 PROPERTIES = {"log.segment.bytes": "1048576", "log.flush.offset.checkpoint.interval.ms": "100"}
 
-# A restarted broker is found again at once, not a second later, and not finding it is no news.
+# Reconnect at once, not after a second, and do not log failed attempts.
 RECONNECT = {
     "reconnect.backoff.ms": 10,
     "reconnect.backoff.max.ms": 50,
@@ -48,22 +47,22 @@ RECONNECT = {
 RETRY = {"retry.backoff.ms": 10, "retry.backoff.max.ms": 50, "topic.metadata.refresh.fast.interval.ms": 50}
 
 OVERLAP = 100
-"""So many verified records are read again after the next restart: a recovery may cut the most recent ones."""
+"""The number of verified records that are read again after the next restart: a recovery may truncate the last ones."""
 
 UNANSWERED = 400
-"""So many records of a stream wait for their answers at most; they are in several batches on several requests."""
+"""The most records of a stream without a response; they are in several batches and requests."""
 
 EARLY_KILL = 0.1
-"""How often the broker is killed once more while it starts."""
+"""How often the broker is killed again while it starts."""
 
 
 class LostError(AssertionError):
-    """The log is not what was acknowledged."""
+    """The log differs from the acknowledgements."""
 
 
 @dataclass
 class Stream:
-    """One topic, its producer, and what that producer was told."""
+    """One topic, its producer, and the acknowledgements."""
 
     bootstrap: str
     topic: str
@@ -99,12 +98,12 @@ class Stream:
         self.acknowledged[message.offset()] = _number(message)
 
     def finish(self) -> None:
-        """Wait for the answers that are still owed."""
+        """Wait for the missing responses."""
         if unanswered := self.producer.flush(TIMEOUT):
             raise LostError(f"{self.topic}: {unanswered} records were never acknowledged")
 
     def verify(self, start: int) -> None:
-        """Check the log from `start`, which earlier calls have verified, to its present end."""
+        """Check the log from `start` to its end; earlier calls have verified the part before."""
         self.producer.poll(0)
         position = start
         for message in _read(self.bootstrap, self.topic, start):
@@ -136,7 +135,7 @@ def _number(message: Message) -> int:
 
 
 def _read(bootstrap: str, topic: str, start: int) -> Iterator[Message]:
-    """The records from `start` to the end that the log has now."""
+    """The records from `start` to the current end of the log."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False, "fetch.wait.max.ms": 20}
         | RECONNECT
@@ -164,7 +163,7 @@ def _read(bootstrap: str, topic: str, start: int) -> Iterator[Message]:
 
 
 def kill_and_check(server: Server, cycles: int, chance: random.Random, report_every: int = 0) -> dict[str, int]:
-    """Run `cycles` cycles against a server that is ready; the number of records in each stream's log at the end."""
+    """Run `cycles` cycles against a running server; return the number of records in each stream's log."""
     streams = [
         Stream(server.bootstrap, "idempotent", exact=True),
         Stream(server.bootstrap, "plain", exact=False),
@@ -174,7 +173,7 @@ def kill_and_check(server: Server, cycles: int, chance: random.Random, report_ev
         _produce_for(streams, chance.uniform(0.0, 0.2))
         server.kill()
         for stream in streams:
-            stream.producer.poll(0)  # the answers that had arrived: no others will
+            stream.producer.poll(0)  # the responses that arrived before the kill
         while chance.random() < EARLY_KILL:
             _start_and_kill(server, chance.uniform(0.0, 0.5))
         server.start()
@@ -192,7 +191,7 @@ def kill_and_check(server: Server, cycles: int, chance: random.Random, report_ev
 
 
 def _produce_until_acknowledged(streams: list[Stream]) -> None:
-    """Go on until each producer has found the broker again and was told something new, which then can be lost."""
+    """Wait until each producer has reconnected and got a new acknowledgement."""
     before = [len(stream.acknowledged) for stream in streams]
     end = time.monotonic() + TIMEOUT
     while any(len(stream.acknowledged) == count for stream, count in zip(streams, before, strict=True)):

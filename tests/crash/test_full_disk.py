@@ -1,4 +1,4 @@
-"""One of two log directories runs out of room under producers, on a file system that is really full."""
+"""One of two log directories fills up while clients produce, on a file system that is really full."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def server(tmp_path: Path, small_disk: Path) -> Iterator[Server]:
 
 
 def produce(server: Server, partition: int, count: int) -> tuple[list[int], list[KafkaError]]:
-    """The offsets that were acknowledged, and the errors of the rest."""
+    """The acknowledged offsets, and the errors of the other records."""
     offsets: list[int] = []
     errors: list[KafkaError] = []
 
@@ -63,7 +63,9 @@ def produce(server: Server, partition: int, count: int) -> tuple[list[int], list
     return offsets, errors
 
 
-def test_a_full_disk_is_refused_and_left_and_found_again_when_there_is_room(server: Server, small_disk: Path) -> None:
+def test_a_full_disk_refuses_records_and_accepts_them_again_after_space_is_freed(
+    server: Server, small_disk: Path
+) -> None:
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
     admin.create_topics([NewTopic("t", PARTITIONS, 1)])["t"].result(TIMEOUT)
     (directory,) = small_disk.glob("t-*")

@@ -15,9 +15,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
 
 
 @pytest.mark.parametrize("segment_bytes", [2048, 8192])
-async def test_kills_beside_rolls_neither_lose_nor_double_nor_reorder_a_record(
-    tmp_path: Path, segment_bytes: int
-) -> None:
+async def test_kills_near_rolls_lose_duplicate_and_reorder_no_record(tmp_path: Path, segment_bytes: int) -> None:
     port = free_port()
     server = odradek.prepare(tmp_path, properties(port, segment_bytes)).start()
     try:

@@ -1,4 +1,4 @@
-"""One log directory under Apache Kafka and Odradek in turn, each killed in the middle of producing."""
+"""One log directory used by Apache Kafka and Odradek alternately, each killed while clients produce."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Kind = tuple[str, Sequence[str], Callable[[Server], bool]]
 
 @dataclass
 class InTurn(Server):
-    """A server that is of the next kind whenever it starts."""
+    """A server of alternating kind: each start uses the next."""
 
     kinds: Iterator[Kind] = field(default_factory=lambda: iter(()))
 
@@ -30,7 +30,7 @@ class InTurn(Server):
         return super().start(timeout, wait=wait)
 
 
-def test_what_was_acknowledged_by_one_that_was_killed_is_served_by_the_other(tmp_path: Path) -> None:
+def test_acknowledged_records_of_a_killed_server_are_served_by_the_other(tmp_path: Path) -> None:
     kafka = apache.prepare(tmp_path / "kafka", PROPERTIES)
     ours = odradek.prepare(tmp_path / "ours", {**PROPERTIES, "log.dirs": str(kafka.log_dir)}, port=kafka.port)
     kinds = cycle((each.kind, each.command, each.is_ready) for each in (kafka, ours))

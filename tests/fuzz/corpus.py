@@ -1,4 +1,4 @@
-"""Requests that real clients once sent to Apache Kafka, made to name topics that exist here, so that they get deep."""
+"""Recorded requests of real clients to Apache Kafka, with topics that exist here, so that handlers execute them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CREATE_TOPICS, DELETE_TOPICS = 19, 20
 
 
 def stand_in(length: int) -> str:
-    """The topic that stands for all topics whose names are so long: no length field of a request changes with it."""
+    """The topic that replaces all topics with names of this length, so that no length field changes."""
     return "fuzz".ljust(length, "z")
 
 
 class Corpus:
-    """The requests, each without its length prefix; `topics` are those that they name."""
+    """The requests without their length prefix; `topics` are the topics in them."""
 
     def __init__(self) -> None:
         self.requests: list[bytes] = []
@@ -36,11 +36,11 @@ class Corpus:
         self.topics = sorted(map(stand_in, lengths))
 
     def keep_served(self, versions: Mapping[int, range]) -> None:
-        """Keep what a broker of these API versions serves: it closes the connection of whoever sends the others."""
+        """Keep the requests that a broker with these API versions serves: for others it closes the connection."""
         self.requests = [r for r in self.requests if int.from_bytes(r[2:4]) in versions.get(int.from_bytes(r[:2]), ())]
 
     def name_topic_id(self, topic_id: bytes) -> None:
-        """Put `topic_id` where the requests name a topic by the id that it once had."""
+        """Replace the recorded id of a topic with `topic_id`."""
         for number, request in enumerate(self.requests):
             for other in _topic_ids(request):
                 self.requests[number] = self.requests[number].replace(other, topic_id)

@@ -1,8 +1,8 @@
-"""Throw spoiled requests at a broker for a while, and check that nothing came of it.
+"""Send mutated requests to a broker for a while, and check that they have no lasting effect.
 
-A broker answers what it understands and closes the connection of a peer that it does not, with one line in its log. So
-after any number of spoiled requests the process runs, no exception has escaped into the log, memory and open files are
-where they were, and a client that behaves is served as before.
+A broker responds to valid requests; for others it closes the connection and logs one line. So after any number of
+mutated requests the process runs, the log contains no traceback, memory and open files have not grown, and a correct
+client is served as before.
 
     python -m tests.fuzz.listener --seconds 600
 """
@@ -33,17 +33,17 @@ from tests.wire import Wire
 
 SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
 
-# A spoiled topic name is a new topic, which is no leak: topics come only from CreateTopics here.
+# Automatic creation would create a topic for each mutated name; here only CreateTopics creates topics.
 PROPERTIES = {"auto.create.topics.enable": "false"}
 
 CONTROL_TOPIC = "control"
 ANSWER_TIMEOUT = 0.02
-"""Seconds to wait for an answer: many spoiled requests are parked, or wait for the rest of what they announced."""
+"""Seconds to wait for a response: many mutated requests wait in the broker, or for more of their bytes."""
 
 
 @dataclass
 class Bombardment:
-    """One target, and a position in the endless sequence of spoiled requests that belongs to `seed`."""
+    """One target, and a position in the endless sequence of mutated requests of `seed`."""
 
     server: Server
     seed: int
@@ -63,7 +63,7 @@ class Bombardment:
         self.corpus.name_topic_id(base64.urlsafe_b64decode(f"{described.topic_id}=="))
 
     def burst(self) -> None:
-        """One connection, a few requests, and whatever the broker says to them."""
+        """One connection and a few requests; any response is accepted."""
         self.connections += 1
         frames = [
             self.random.choice(MUTATIONS)(self.random, self.corpus.requests) for _ in range(self.random.randint(1, 5))
@@ -75,7 +75,7 @@ class Bombardment:
                 peer.settimeout(ANSWER_TIMEOUT)
                 while peer.recv(65_536):
                     self.answers += 1
-            except (TimeoutError, ConnectionError):  # parked or waiting for more; or closed, as it should be
+            except (TimeoutError, ConnectionError):  # it waits in the broker or for more bytes, or was closed
                 return
 
     def run(self, connections: int) -> None:
@@ -83,7 +83,7 @@ class Bombardment:
             self.burst()
 
     def check_service(self) -> None:
-        """A client that behaves writes and reads as if nothing had been."""
+        """Check that a correct client can write and read."""
         client = Confluent()
         [offset] = client.produce(self.server.bootstrap, CONTROL_TOPIC, [Outgoing(b"k", b"v")], codec="lz4")
         [record] = client.consume(self.server.bootstrap, CONTROL_TOPIC, start=Start("offset", offset), count=1)

@@ -1,7 +1,7 @@
-"""Ways to spoil a request: what a broken client, a hostile one or a bad cable might send.
+"""Mutations of requests: the bytes that a broken or hostile client, or a bad cable, might send.
 
-Each takes a source of chance and the whole corpus, and gives the bytes of one frame with its 4-byte length prefix, or
-something that only looks like one.
+Each takes a random source and the whole corpus, and returns the bytes of one frame with its 4-byte length prefix, or an
+invalid frame.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from random import Random
 
 Mutation = Callable[[Random, Sequence[bytes]], bytes]
 
-# The values at which integers of a protocol go wrong: ends of ranges, signs, null, and lengths of other fields.
+# Critical values of integers: ends of ranges, signs, null, and lengths of other fields.
 EDGES = [0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF, 1 << 63]
 CREATE_TOPICS = (19).to_bytes(2)
 
@@ -40,7 +40,7 @@ def edge_integer(random: Random, corpus: Sequence[bytes]) -> bytes:
 
 
 def other_version(random: Random, corpus: Sequence[bytes]) -> bytes:
-    """The body of one version under the number of another."""
+    """The body of one version with the number of another."""
     body = bytearray(random.choice(corpus))
     body[2:4] = random.randint(0, 20).to_bytes(2)
     return frame(bytes(body))
@@ -77,13 +77,13 @@ def doubled(random: Random, corpus: Sequence[bytes]) -> bytes:
 
 
 def spliced(random: Random, corpus: Sequence[bytes]) -> bytes:
-    """The head of one request and the tail of another."""
+    """The start of one request and the end of another."""
     head, tail = random.choice(corpus), random.choice(corpus)
     return frame(head[: random.randrange(len(head))] + tail[random.randrange(len(tail)) :])
 
 
 def lying_length(random: Random, corpus: Sequence[bytes]) -> bytes:
-    """A prefix that is not the length of what follows."""
+    """A prefix that is not the length of the frame."""
     body = random.choice(corpus)
     claimed = random.choice([0, 1, len(body) - 1, len(body) + 1, len(body) * 2, *EDGES]) % (1 << 32)
     return claimed.to_bytes(4) + body

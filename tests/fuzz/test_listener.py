@@ -1,4 +1,4 @@
-"""Some thousand spoiled requests; `python -m tests.fuzz.listener` goes on for as long as wanted."""
+"""Some thousand mutated requests; `python -m tests.fuzz.listener` runs for any time."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(300)]
 
 WARM_UP, ROUND = 1_000, 3_000
 ALLOWED_GROWTH = 16 << 20
-"""Bytes: topics that a spoiled CreateTopics made, and noise of the allocator. A leak of 6 KiB a connection is more."""
+"""Bytes for topics of mutated CreateTopics requests and for the allocator. A leak of 6 KiB a connection is more."""
 
 
-def test_spoiled_requests_leave_nothing_behind(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+def test_mutated_requests_have_no_lasting_effect(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     server = SERVERS[request.config.getoption("--server")](tmp_path, PROPERTIES).start()
     try:
         bombardment = Bombardment(server, seed=3)
@@ -27,8 +27,8 @@ def test_spoiled_requests_leave_nothing_behind(request: pytest.FixtureRequest, t
         bombardment.check_service()
         if server.kind == "odradek":  # the heap of a Java process grows until it is full
             assert server.resident_bytes() - memory < ALLOWED_GROWTH
-        assert server.open_files() - files < 100  # connections number thousands
+        assert server.open_files() - files < 100  # there were thousands of connections
         assert bombardment.answers > bombardment.connections / 5, "requests got past the first bytes"
-        assert server.stop() in (0, 143)  # Java ends a SIGTERM with 143
+        assert server.stop() in (0, 143)  # Java exits with 143 after SIGTERM
     finally:
         server.kill()

@@ -1,4 +1,4 @@
-"""A broker answers others while it works on the worst requests; `python -m tests.fuzz.waiting` measures how fast."""
+"""A broker serves other clients during the worst requests; `python -m tests.fuzz.waiting` measures how fast."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.wire import Wire
 
 SIZE = 150_000
 ATTEMPTS = 3
-"""The machine may take the processor away from a test for as long as a request takes."""
-# Those that took longest before there were slices; `waiting` sends the others too.
+"""The operating system may stop a test for as long as a request takes."""
+# The slowest requests before slices existed; `waiting` sends the others too.
 TESTED = (
     "Metadata, unknown names", "Fetch, unknown partitions", "Fetch, a large session", "ListOffsets, unknown partitions",
     "ListOffsets, by timestamp", "CreateTopics, 10,002 topics", "CreateTopics, 9,999 topics",
@@ -28,7 +28,7 @@ TESTED = (
     "Produce, partitions without records",
 )  # fmt: skip
 SHORT = 0.1
-"""Seconds; the work of a bad request that takes no longer needs no slices."""
+"""Seconds; shorter requests need no slices."""
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("worst", [each for each in WORST if each.name in TESTED], ids=lambda worst: worst.name)
-async def test_nobody_waits_for_half_of_a_bad_request(broker: Broker, worst: Worst) -> None:
+async def test_another_client_waits_less_than_half_of_a_bad_request(broker: Broker, worst: Worst) -> None:
     waits = []
     for _ in range(ATTEMPTS):
         longest, took = await _longest_wait(broker.port, worst)
@@ -51,7 +51,7 @@ async def test_nobody_waits_for_half_of_a_bad_request(broker: Broker, worst: Wor
 
 
 async def _longest_wait(port: int, worst: Worst) -> tuple[float, float]:
-    """The longest that another client waited for an answer, and how long the bad request took. Seconds."""
+    """The longest wait of another client, and the time of the bad request, in seconds."""
     frame = worst.frame(SIZE)
     async with Wire("127.0.0.1", port) as attacker, Wire("127.0.0.1", port) as victim:
         began = time.monotonic()
@@ -66,7 +66,7 @@ async def _longest_wait(port: int, worst: Worst) -> tuple[float, float]:
 
 
 async def _send(attacker: Wire, worst: Worst, frame: bytes) -> None:
-    """Send a bad request, and what may follow it, and wait until it is answered or refused."""
+    """Send a bad request and its follow-up, and wait for the response or the end of the connection."""
     try:
         attacker.writer.write(frame)
         answer = await _receive(attacker)

@@ -1,9 +1,9 @@
-"""Send the worst requests to a broker, one kind after the other, and measure how long another client waits meanwhile.
+"""Send the worst requests to a broker, one kind after the other, and measure the waits of another client.
 
     python -m tests.fuzz.waiting --seconds 3 --megabytes 1 [--server apache] [--only "Fetch"]
 
-The attacker is a process of its own: it sends a request, receives the answer, and sends the request again; where the
-broker closes the connection it connects anew. The victim writes a record and asks for one topic's metadata, in turns.
+The attacker is a process of its own: it sends a request, receives the response and repeats the request; if the broker
+closes the connection, it reconnects. The victim alternately writes a record and requests the metadata of one topic.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ PROPERTIES = {"auto.create.topics.enable": "false", "offsets.topic.num.partition
 VICTIM = "victim"
 MEGABYTE = 1_000_000
 PATIENCE = 60.0
-"""Seconds after which the victim gives up: that kind of request is over for this server."""
+"""Seconds after which the victim stops, which ends the measurement of that kind."""
 
 
 class Round(NamedTuple):
-    """What the victim saw of one kind: latencies in seconds, and how many of its requests the attacker got through."""
+    """The result of one kind: latencies of the victim in seconds, and the number of requests of the attacker."""
 
     waits: list[float]
     answered: int
@@ -87,7 +87,7 @@ def _exactly(peer: socket.socket, count: int) -> bytes:
 
 
 class Victim:
-    """A client that behaves: `wait()` is how long one small request took, in seconds."""
+    """A correct client: `wait()` returns the time of one small request in seconds."""
 
     def __init__(self, host: str, port: int) -> None:
         self.socket = socket.create_connection((host, port), timeout=PATIENCE)
@@ -109,7 +109,7 @@ class Victim:
         return time.monotonic() - before
 
     def measure(self, seconds: float) -> list[float]:
-        """Waits of as many requests as fit into `seconds`, one every two milliseconds at most."""
+        """The waits of requests for `seconds`, at most one every two milliseconds."""
         waits = []
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -119,7 +119,7 @@ class Victim:
 
 
 async def prepare(host: str, port: int, partitions: int) -> None:
-    """Create the topics, and the one of offsets."""
+    """Create the topics, and `__consumer_offsets`."""
     async with Wire(host, port) as wire:
         topics = [CreatableTopic(VICTIM, 1, 1), CreatableTopic(MANY, partitions, 1)]
         await wire.ask(CreateTopicsRequest(topics, 60_000), 7)
@@ -127,7 +127,7 @@ async def prepare(host: str, port: int, partitions: int) -> None:
 
 
 def measure(host: str, port: int, worst: Worst, size: int, seconds: float) -> Round:
-    """Let the attacker send one kind for `seconds`, and measure."""
+    """Measure while the attacker sends one kind for `seconds`."""
     processes = multiprocessing.get_context("fork")
     stop, counts = processes.Event(), processes.Queue()
     attacker = processes.Process(target=attack, args=(host, port, worst, size, stop, counts), daemon=True)
@@ -168,7 +168,7 @@ def main() -> None:
                     seen = measure(server.host, server.port, worst, size, arguments.seconds)
                     _print(worst.name, seen)
                     if seen.at(1) >= PATIENCE:
-                        break  # and go on with a new server
+                        break  # and continue with a new server
             finally:
                 server.kill()
 

@@ -1,4 +1,4 @@
-"""The worst requests that a client may send: as many rows as fit, of what costs most to look up or to answer."""
+"""The worst requests of a client: as many rows as fit, of the kinds that are most expensive to process."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHear
 from odradek.protocol.schema import Message, spec
 
 MANY = "many"
-"""A topic of many partitions, for the answers that are larger than their requests."""
+"""A topic of many partitions, for responses that are larger than their requests."""
 
 
 class Worst(NamedTuple):
-    """One kind of bad request: `request(size)` is of about so many bytes, a message or a frame.
+    """One kind of bad request: `request(size)` returns a message or a frame of about so many bytes.
 
-    `follow` makes of the answer to it what is sent on the same connection from then on.
+    `follow` makes the later requests of the same connection from its response.
     """
 
     name: str
@@ -86,7 +86,7 @@ def _fetch(count: int, *, session_epoch: int = -1, first: int = 1_000_000) -> fe
 
 
 def _go_on(answer: bytes) -> Iterator[bytes]:
-    """The later requests of the fetch session that `answer` opened; they name no partition."""
+    """The later requests of the fetch session that `answer` opened; they contain no partition."""
     _, opened = header.decode_response(1, 12, answer)
     assert isinstance(opened, fetch.FetchResponse)
     epoch = 0
@@ -96,7 +96,7 @@ def _go_on(answer: bytes) -> Iterator[bytes]:
 
 
 def _tagged(count: int) -> bytes:
-    """An ApiVersions request with so many tagged fields, none of them known."""
+    """An ApiVersions request with so many unknown tagged fields."""
     frame = framed(ApiVersionsRequest("a", "b"), 3)[4:-1]
     frame += _uvarint(count) + b"".join(_uvarint(tag) + b"\0" for tag in range(count))
     return SIZE_PREFIX.pack(len(frame)) + frame

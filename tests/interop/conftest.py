@@ -1,4 +1,4 @@
-"""A server process for the whole session, and topics of their own for each test."""
+"""A server process for the whole session, and separate topics for each test."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def kind(request: pytest.FixtureRequest) -> str:
-    """Which server the tests run against: `--server`."""
+    """The kind of server that the tests run against: `--server`."""
     chosen: str = request.config.getoption("--server")
     return chosen
 
 
 @pytest.fixture(scope="session")
 def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The server that tests share. It must end cleanly, and must not have printed a traceback."""
+    """The server that tests share. It must end cleanly and must not print a traceback."""
     server = KINDS[kind](tmp_path_factory.mktemp("server"))
     server.start()
     yield server
@@ -41,7 +41,7 @@ def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
 
 @pytest.fixture(scope="session")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """An Apache Kafka to compare with, whatever `--server` says."""
+    """An Apache Kafka for comparisons, independent of `--server`."""
     server = apache.prepare(tmp_path_factory.mktemp("reference")).start()
     yield server
     server.stop()
@@ -49,7 +49,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture
 def start_server(kind: str, tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Start a server of the test's own: `start_server({"property": "value"})`. Killed at the end if it still runs."""
+    """Start a server for one test: `start_server({"property": "value"})`. It is killed at the end if it still runs."""
     started: list[Server] = []
 
     def start(properties: Mapping[str, str] = {}) -> Server:
@@ -85,5 +85,5 @@ def make_topic(admin: AdminClient, topic_name: str) -> Callable[..., str]:
 
 @pytest.fixture
 def topic(make_topic: Callable[..., str]) -> str:
-    """A topic of one partition with no properties of its own."""
+    """A topic of one partition with default properties."""
     return make_topic()

@@ -35,7 +35,7 @@ def described(admin: AdminClient, kind: Resource, name: str) -> dict[str, Config
 
 
 def partitions_of(admin: AdminClient, topic: str) -> list[PartitionMetadata]:
-    """The partitions of a topic just created; Apache Kafka answers a creation some milliseconds before it shows."""
+    """The partitions of a new topic; Apache Kafka responds some milliseconds before they are visible."""
     for _ in range(200):
         if partitions := admin.list_topics(topic, timeout=TIMEOUT).topics[topic].partitions:
             return list(partitions.values())
@@ -48,7 +48,7 @@ def topic_id(admin: AdminClient, topic: str) -> str:
 
 
 def is_gone(topic: str, listed: Callable[[], Collection[str]]) -> bool:
-    """Whether a deleted topic disappears from the listing; Apache Kafka answers a deletion some milliseconds before."""
+    """Whether a deleted topic disappears from the list; Apache Kafka responds some milliseconds earlier."""
     return any(topic not in listed() for _ in range(200))
 
 
@@ -59,7 +59,7 @@ def test_a_created_topic_is_usable_at_once(admin: AdminClient, topic_name: str) 
     assert {number: partition.leader for number, partition in listed.partitions.items()} == dict.fromkeys(range(4), 1)
 
 
-def test_the_broker_chooses_what_a_request_leaves_open(admin: AdminClient, topic_name: str) -> None:
+def test_the_broker_sets_defaults_that_a_request_leaves_out(admin: AdminClient, topic_name: str) -> None:
     create(admin, NewTopic(topic_name))
     [partition] = partitions_of(admin, topic_name)
     assert (partition.leader, partition.replicas, partition.isrs) == (1, [1], [1])
@@ -87,14 +87,14 @@ def test_validating_creates_nothing(admin: AdminClient, topic_name: str) -> None
         ("refused", 0, 1, {}, KafkaError.INVALID_PARTITIONS),
     ],
 )
-def test_what_cannot_be_created_is_refused_by_kafkas_code(
+def test_an_invalid_topic_is_refused_with_kafkas_code(
     admin: AdminClient, name: str, partitions: int, replicas: int, config: dict[str, str], code: int
 ) -> None:
     assert error_of(admin, NewTopic(name, partitions, replicas, config=config), validate_only=True) == code
     assert name not in admin.list_topics(timeout=TIMEOUT).topics
 
 
-def test_a_name_is_taken_once(admin: AdminClient, topic: str) -> None:
+def test_a_topic_name_is_unique(admin: AdminClient, topic: str) -> None:
     assert error_of(admin, NewTopic(topic, 1, 1)) == KafkaError.TOPIC_ALREADY_EXISTS
 
 
@@ -103,7 +103,7 @@ def test_names_that_differ_in_dot_and_underscore_collide(admin: AdminClient, top
     assert error_of(admin, NewTopic(f"{topic_name}_a", 1, 1)) == KafkaError.TOPIC_EXCEPTION
 
 
-def test_a_deleted_topic_is_gone_and_its_name_free(admin: AdminClient, topic: str) -> None:
+def test_a_deleted_topic_disappears_and_its_name_is_free(admin: AdminClient, topic: str) -> None:
     before = topic_id(admin, topic)
     admin.delete_topics([topic])[topic].result(TIMEOUT)
     assert is_gone(topic, lambda: admin.list_topics(timeout=TIMEOUT).topics)
@@ -111,7 +111,7 @@ def test_a_deleted_topic_is_gone_and_its_name_free(admin: AdminClient, topic: st
     assert topic_id(admin, topic) != before
 
 
-def test_deleting_what_is_not_there_says_so(admin: AdminClient) -> None:
+def test_deleting_a_missing_topic_is_an_error(admin: AdminClient) -> None:
     with pytest.raises(KafkaException) as failed:
         admin.delete_topics(["never-created"])["never-created"].result(TIMEOUT)
     assert failed.value.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART

@@ -1,4 +1,4 @@
-"""Topics grow, lose records and change their properties through the administrative clients."""
+"""Admin clients add partitions, delete records and change properties."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MakeTopic = Callable[..., str]
 
 
 def becomes(expected: object, look: Callable[[], object]) -> bool:
-    """Whether a change shows; Apache Kafka's broker hears of one some milliseconds after the answer."""
+    """Whether a change becomes visible; Apache Kafka's broker applies it some milliseconds after the response."""
     return any(look() == expected for _ in range(200))
 
 
@@ -39,7 +39,7 @@ def partitions_of(admin: AdminClient, topic: str) -> int:
 
 
 def own_configs(admin: AdminClient, topic: str) -> dict[str, str]:
-    """What is set for a topic itself."""
+    """The properties that are set for the topic."""
     [future] = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
     return {name: entry.value for name, entry in future.result(TIMEOUT).items() if entry.source == 1}
 

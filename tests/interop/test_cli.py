@@ -22,7 +22,7 @@ def client(*arguments: str, stdin: str = "") -> str:
     return done.stdout
 
 
-def test_a_line_becomes_a_record_and_a_line_again(bootstrap: str, topic_name: str) -> None:
+def test_a_line_becomes_a_record_and_is_printed_again(bootstrap: str, topic_name: str) -> None:
     client("produce", "--bootstrap-server", bootstrap, "--topic", topic_name, stdin="hello\nworld\n")
     printed = client(
         *("consume", "--bootstrap-server", bootstrap, "--topic", topic_name),
@@ -31,7 +31,7 @@ def test_a_line_becomes_a_record_and_a_line_again(bootstrap: str, topic_name: st
     assert printed == "hello\nworld\n"
 
 
-def test_kcat_reads_what_the_command_wrote_and_the_other_way_round(bootstrap: str, topic: str) -> None:
+def test_kcat_and_the_command_read_each_others_records(bootstrap: str, topic: str) -> None:
     client("produce", "--bootstrap-server", bootstrap, "--topic", topic, stdin="ours\n")
     kcat.produce(bootstrap, topic, "theirs", "-z", "snappy")
     assert [record["payload"] for record in kcat.consume(bootstrap, topic, "-o", "beginning")] == ["ours", "theirs"]
@@ -43,7 +43,7 @@ def test_kcat_reads_what_the_command_wrote_and_the_other_way_round(bootstrap: st
     )
 
 
-def test_a_broker_that_is_not_there_is_an_error_of_one_line() -> None:
+def test_an_unreachable_broker_is_an_error_of_one_line() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "odradek.client", "produce", "--bootstrap-server", "127.0.0.1:9", "--topic", "t"],
         input="x\n", capture_output=True, text=True, timeout=90, check=False,

@@ -1,4 +1,4 @@
-"""Our commands beside those that they are named after: the same input, the same records; and the other way round."""
+"""Our commands and the tools of the same name: the same input makes the same records, and the reverse."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def at(bootstrap: str, topic: str) -> tuple[str, ...]:
 
 
 @pytest.mark.java
-def test_consume_prints_what_the_console_consumer_prints(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_consume_prints_the_same_as_the_console_consumer(bootstrap: str, make_topic: MakeTopic) -> None:
     for appended in ("CreateTime", "LogAppendTime"):
         topic = make_topic(message_timestamp_type=appended)
         client("produce", *at(bootstrap, topic), "--format", "json", stdin=RECORDS)
@@ -39,7 +39,7 @@ def test_consume_prints_what_the_console_consumer_prints(bootstrap: str, make_to
 
 
 @pytest.mark.java
-def test_produce_reads_what_the_console_producer_reads(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_produce_accepts_the_input_of_the_console_producer(bootstrap: str, make_topic: MakeTopic) -> None:
     properties = ("parse.key=true", "parse.headers=true", "null.marker=NULL")
     flags = [flag for name in properties for flag in ("--reader-property", name)]
     ours, theirs = make_topic(), make_topic()
@@ -56,7 +56,7 @@ def test_produce_reads_what_the_console_producer_reads(bootstrap: str, make_topi
     assert [record["payload"] for record in records(ours)] == ["v1", None, "", "v\tw"]
 
 
-def test_consume_prints_what_kcat_prints(bootstrap: str, topic: str) -> None:
+def test_consume_prints_the_same_as_kcat(bootstrap: str, topic: str) -> None:
     client("produce", *at(bootstrap, topic), "--format", "json", stdin=RECORDS)
     template = r"%t [%p] @%o %T: %k (%K) = %s (%S) %h %%\n"
     theirs = kcat.run(bootstrap, "-C", "-t", topic, "-o", "beginning", "-e", "-q", "-f", template)

@@ -1,4 +1,4 @@
-"""What every client must be able to do: one test body, each client in turn."""
+"""The abilities of every client: each test runs with all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ each_codec = pytest.mark.parametrize("codec", CODECS)
 
 
 def numbered(count: int, size: int = 40) -> list[Outgoing]:
-    """Records a second apart from `T0` on, each different, together compressible."""
+    """Different records from `T0` on, one each second, that compress well together."""
     return [
         Outgoing(f"key-{i % 7}".encode(), f"value-{i:06d}-".encode() + b"x" * size, (), T0 + i * 1000)
         for i in range(count)
@@ -41,7 +41,9 @@ def test_records_come_back_as_they_were_sent(client: Client, codec: str, bootstr
 
 @pytest.mark.parametrize("reader", CLIENTS, ids=lambda client: f"read-by-{client.name}")
 @each_client
-def test_every_client_reads_what_every_other_wrote(client: Client, reader: Client, bootstrap: str, topic: str) -> None:
+def test_every_client_reads_the_records_of_every_other(
+    client: Client, reader: Client, bootstrap: str, topic: str
+) -> None:
     for codec in CODECS:
         client.produce(bootstrap, topic, numbered(20), codec=codec)
     received = reader.consume(bootstrap, topic, count=100)
@@ -74,7 +76,7 @@ def test_each_level_of_acknowledgement_stores_every_record(
 
 @each_client
 def test_an_idempotent_producer_stores_each_record_once(client: Client, bootstrap: str, topic: str) -> None:
-    for _ in range(2):  # a second producer gets an id of its own, so its records are new ones
+    for _ in range(2):  # a second producer has another id, so its records are no duplicates
         client.produce(bootstrap, topic, numbered(100), idempotent=True)
     assert client.offsets(bootstrap, topic) == (0, 200)
     assert [record.value for record in client.consume(bootstrap, topic, count=200)] == [
@@ -98,7 +100,7 @@ def test_a_consumer_starts_at_a_timestamp(client: Client, bootstrap: str, topic:
 
 
 @each_client
-def test_a_consumer_at_the_end_sees_only_what_follows(client: Client, bootstrap: str, topic: str) -> None:
+def test_a_consumer_at_the_end_gets_only_new_records(client: Client, bootstrap: str, topic: str) -> None:
     def write_more() -> None:
         assert Confluent().produce(bootstrap, topic, numbered(5)) == [10, 11, 12, 13, 14]
 
@@ -115,14 +117,14 @@ def test_offsets_are_those_of_the_log(client: Client, bootstrap: str, topic: str
 
 
 @each_client
-def test_a_time_names_the_first_record_not_older(client: Client, bootstrap: str, topic: str) -> None:
+def test_a_time_finds_the_first_record_that_is_not_older(client: Client, bootstrap: str, topic: str) -> None:
     client.produce(bootstrap, topic, numbered(30))
     found = [client.offset_for_time(bootstrap, topic, T0 + ms) for ms in (-1, 0, 1, 9_000, 29_000, 29_001)]
     assert found == [0, 0, 1, 9, 29, None]
 
 
 @each_client
-def test_partitions_are_logs_of_their_own(client: Client, bootstrap: str, make_topic: Callable[..., str]) -> None:
+def test_partitions_are_independent_logs(client: Client, bootstrap: str, make_topic: Callable[..., str]) -> None:
     topic = make_topic(partitions=3)
     for partition in range(3):
         client.produce(bootstrap, topic, numbered(10 * (partition + 1)), partition=partition)
@@ -131,7 +133,7 @@ def test_partitions_are_logs_of_their_own(client: Client, bootstrap: str, make_t
 
 
 @each_client
-def test_records_of_half_a_mebibyte_pass(client: Client, bootstrap: str, topic: str) -> None:
+def test_records_of_half_a_mebibyte_are_accepted(client: Client, bootstrap: str, topic: str) -> None:
     large = [Outgoing(None, bytes([number]) * 500_000) for number in range(6)]
     client.produce(bootstrap, topic, large)
     assert [record.value for record in client.consume(bootstrap, topic, count=6)] == [record.value for record in large]

@@ -1,7 +1,7 @@
-"""The same directories compacted by Apache Kafka and by us: the same batches with the same records are left.
+"""The same directories compacted by Apache Kafka and by us: the same batches with the same records remain.
 
-Apache Kafka fills a topic whose policy is still `delete`; its directory is copied, then it is asked to compact, and we
-compact the copy. That twice: the second round finds tombstones and markers whose delete horizon has passed.
+Apache Kafka fills a topic whose policy is still `delete`; its directory is copied, Kafka compacts its own, and we
+compact the copy, twice: in the second round the delete horizon of tombstones and markers has passed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def worker() -> Iterator[CleanerProcess]:
 
 
 class Batch(NamedTuple):
-    """What must be alike of a batch. Its bytes are not: the base timestamp and how well it is packed are free."""
+    """The comparable part of a batch. Base timestamp and compression may differ."""
 
     base_offset: int
     last_offset: int
@@ -155,7 +155,7 @@ def cleaned_offset(log_dir: Path) -> int:
 def compact_by_kafka(server: Server, before: int) -> None:
     set_policy(server, "compact")
     while cleaned_offset(server.log_dir) <= before:
-        with pytest.raises(TimeoutExpired):  # it goes on running; this is the pause between two looks
+        with pytest.raises(TimeoutExpired):  # the server keeps running; this is a pause between two checks
             server.process.wait(0.05)
     set_policy(server, "delete")
 
@@ -192,7 +192,7 @@ def batches_in(path: Path, copy: Path) -> list[Batch]:
     return found
 
 
-def test_kafka_and_we_leave_the_same(kafka: Server, worker: CleanerProcess, tmp_path: Path) -> None:
+def test_both_compactions_keep_the_same_records(kafka: Server, worker: CleanerProcess, tmp_path: Path) -> None:
     before = 0
     for turn in range(2):
         fill(kafka, turn)
@@ -204,5 +204,5 @@ def test_kafka_and_we_leave_the_same(kafka: Server, worker: CleanerProcess, tmp_
         assert ours == theirs
         assert cleaned_offset(copy) == cleaned_offset(kafka.log_dir) > before
         before = cleaned_offset(copy)
-        assert any(batch.attributes & 0x40 for batch in ours)  # tombstones that have their delete horizon
+        assert any(batch.attributes & 0x40 for batch in ours)  # tombstones with a delete horizon
         assert any(not batch.records for batch in ours)

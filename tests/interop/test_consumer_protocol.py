@@ -17,7 +17,7 @@ from tests.peers.server import Server
 
 PARTITIONS = 4
 TIMEOUT = 60
-"""Seconds that members may take to agree."""
+"""Seconds until members must have their assignments."""
 
 
 PROPERTIES = {
@@ -27,7 +27,7 @@ PROPERTIES = {
     "group.consumer.heartbeat.interval.ms": "300",
     "group.initial.rebalance.delay.ms": "0",
 }
-"""Of a server whose members are heard of often, and soon missed."""
+"""Properties of a server with frequent heartbeats and short sessions."""
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def member(bootstrap: str, group: str, *topics: str, **properties: str | bool) -
 
 
 def poll_until(condition: Callable[[], bool], *consumers: Consumer) -> None:
-    """Let the consumers work until the condition holds."""
+    """Poll the consumers until the condition holds."""
     for _ in range(TIMEOUT * 10 // len(consumers)):
         if condition():
             return
@@ -106,7 +106,7 @@ def test_members_share_and_take_over(bootstrap: str, topic: str, assignor: str) 
         poll_until(lambda: share(one) == 4, one)
 
 
-def test_a_group_goes_on_from_what_it_committed(bootstrap: str, topic: str) -> None:
+def test_a_group_continues_from_its_committed_offsets(bootstrap: str, topic: str) -> None:
     produce(bootstrap, topic, 10)
     total = 10 * PARTITIONS
     with member(bootstrap, topic, topic) as first:
@@ -121,7 +121,7 @@ def test_a_group_goes_on_from_what_it_committed(bootstrap: str, topic: str) -> N
     assert sorted((each.partition(), each.offset()) for each in again) == [(partition, 10) for partition in range(4)]
 
 
-def test_members_outlive_a_broker_that_is_killed(start_server: Callable[..., Server], topic_name: str) -> None:
+def test_members_continue_after_their_broker_was_killed(start_server: Callable[..., Server], topic_name: str) -> None:
     server = start_server(PROPERTIES)
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
     admin.create_topics([NewTopic(topic_name, PARTITIONS, 1)])[topic_name].result(30)
@@ -145,8 +145,8 @@ def test_members_outlive_a_broker_that_is_killed(start_server: Callable[..., Ser
         poll_until(lambda: share(one) == share(other) == 2, one, other)
 
 
-def test_an_expression_is_resolved_by_the_broker(bootstrap: str, admin: AdminClient, topic: str) -> None:
-    # Topics that come later are seen after ten seconds, which the transcripts of the state machine show.
+def test_the_broker_evaluates_a_regular_expression(bootstrap: str, admin: AdminClient, topic: str) -> None:
+    # New topics are found after ten seconds; the transcripts of the state machine test that.
     admin.create_topics([NewTopic(f"{topic}-more", 2, 1)])[f"{topic}-more"].result(30)
     with member(bootstrap, topic, f"^{topic}.*") as consumer:
         poll_until(lambda: share(consumer) == 6, consumer)
@@ -170,7 +170,7 @@ def test_a_static_member_that_restarts_keeps_its_partitions(bootstrap: str, topi
             assert share(dynamic) == 2
 
 
-def test_a_classic_group_goes_over_to_the_consumer_protocol_and_back(
+def test_a_classic_group_migrates_to_the_consumer_protocol_and_back(
     bootstrap: str, admin: AdminClient, topic: str
 ) -> None:
     classic = {

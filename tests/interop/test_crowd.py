@@ -1,4 +1,4 @@
-"""Connections that do nothing, or read too slowly, cost the others nothing and the broker little."""
+"""Idle and slow connections: they do not delay other clients and cost the broker little."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FETCH, FETCH_VERSION = 1, 4
 MEBIBYTE = 1 << 20
 IDLE = 500
 SLOWEST = 20.0
-"""Seconds that a client may take to start, write a batch and stop among the crowd; alone it takes a fifth of one.
+"""Seconds in which a client must start, write a batch and stop beside the others; alone it takes a fifth of one.
 
-Whoever the crowd holds up waits until it goes, for ever.
+A client that they block would wait for ever.
 """
 
 
@@ -58,7 +58,7 @@ def fetch(topic: str, correlation_id: int, size: int) -> bytes:
 
 
 def seconds_of_each_batch(server: Server, topic: str, batches: int) -> list[float]:
-    """Write and read back one batch after the other; how long each took."""
+    """Write and read one batch after the other; return the time of each."""
     client, taken = Confluent(), []
     for _ in range(batches):
         began = time.perf_counter()
@@ -73,7 +73,7 @@ def crowd(server: Server, size: int) -> Iterator[list[socket.socket]]:
         yield [stack.enter_context(connect(server)) for _ in range(size)]
 
 
-def test_five_hundred_idle_connections_disturb_nobody(server: Server, topic: str) -> None:
+def test_five_hundred_idle_connections_do_not_delay_others(server: Server, topic: str) -> None:
     Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"first")])
     with crowd(server, IDLE) as peers:
         for number, peer in enumerate(peers[::2]):
@@ -89,7 +89,7 @@ def test_five_hundred_idle_connections_disturb_nobody(server: Server, topic: str
             raise AssertionError("an idle connection was closed")
 
 
-def test_a_slow_reader_is_waited_for_and_holds_up_nobody(server: Server, topic: str) -> None:
+def test_a_slow_reader_does_not_delay_others(server: Server, topic: str) -> None:
     Confluent().produce(server.bootstrap, topic, [Outgoing(None, bytes(500_000)) for _ in range(8)])
     requests = 200
     memory = server.resident_bytes()
@@ -98,14 +98,14 @@ def test_a_slow_reader_is_waited_for_and_holds_up_nobody(server: Server, topic: 
         assert max(seconds_of_each_batch(server, f"{topic}-other", 20)) < SLOWEST
         if server.kind == "odradek":  # the heap of a Java process grows until it is full
             assert server.resident_bytes() - memory < 32 * MEBIBYTE, "unsent answers are not kept in memory"
-        for number in range(requests // 10):  # it comes back to life: answers are whole and in order
+        for number in range(requests // 10):  # it reads again: the responses are complete and in order
             correlation_id, answer = decode_response(FETCH, FETCH_VERSION, receive_frame(slow))
             assert isinstance(answer, FetchResponse)
             assert correlation_id == number
             assert len(answer.responses[0].partitions[0].records or b"") > MEBIBYTE // 2
 
 
-def test_many_clients_at_once_lose_nothing(server: Server, make_topic: Callable[..., str]) -> None:
+def test_many_clients_at_once_lose_no_record(server: Server, make_topic: Callable[..., str]) -> None:
     writers, each = 16, 500
     topic = make_topic(partitions=4)
     failures: list[BaseException] = []

@@ -1,7 +1,7 @@
-"""A damaged log directory, given to Apache Kafka and to Odradek: both must make the same of it.
+"""A damaged log directory, opened by Apache Kafka and by Odradek with the same result.
 
-Kafka writes the directory and stops. Then each topic gets a damage of its own, and two copies are started on, one by
-each server. Compared are what clients read, and, after a clean stop, the files that are left and their bytes.
+Kafka writes the directory and stops. Then each topic gets one kind of damage, and each server starts with a copy. The
+test compares the records that clients read, and after a clean stop the files and their bytes.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def each(partition: Path, suffix: str, spoil: Callable[[Path], object]) -> None:
 
 
 def leave_cleaned(partition: Path) -> None:
-    """A compaction that had not written all of its segments."""
+    """A compaction that was interrupted before all its segments were written."""
     for suffix in (".log", ".index", ".timeindex"):
         shutil.copy(segments(partition)[0].with_suffix(suffix), partition / f"{0:020d}{suffix}.cleaned")
 
 
 def leave_swap(partition: Path) -> None:
-    """A compaction that had, and had begun to put them in the place of the old ones."""
+    """A compaction that was interrupted while it replaced the old segments."""
     first = segments(partition)[0]
     for suffix in (".log", ".index", ".timeindex"):
         first.with_suffix(suffix).rename(partition / f"{first.stem}{suffix}.swap")
@@ -82,7 +82,7 @@ def garble(path: Path) -> None:
 
 
 def contradict(path: Path) -> None:
-    """Entries that cannot be of the segment. (One of another version than 0 keeps Kafka from starting at all.)"""
+    """Entries that cannot belong to the segment. (With a version other than 0 Kafka does not start at all.)"""
     path.write_bytes((bytes(2) + b"\xff" * 32) * 3)
 
 
@@ -120,7 +120,8 @@ AFTER_A_CLEAN_STOP = [
     "sound", "missing-index", "missing-snapshot", "empty-snapshot", "garbage-snapshot", "index-without-log",
     "stray-file", "leftover-cleaned", "leftover-swap", "leftover-deleted", "transactions-garbage-txnindex",
 ]  # fmt: skip
-"""Where both look. Otherwise Kafka believes the marker: it follows a wrong index, and does not start on a torn log."""
+"""Damage that both servers check. Otherwise Kafka trusts the marker of a clean stop: it uses a wrong index, and does
+not start with a torn log."""
 
 
 def fill(server: Server) -> None:
@@ -150,7 +151,7 @@ def fill(server: Server) -> None:
 
 
 def outcome(server: Server) -> dict[str, Served]:
-    """Both ends of each topic, and what a consumer under read_committed reads, from the start on."""
+    """Both ends of each topic, and all records of a consumer with read_committed."""
     consumer = Consumer(
         {
             "bootstrap.servers": server.bootstrap, "group.id": "unused", "enable.auto.commit": False,
@@ -177,7 +178,7 @@ def files_left(log_dir: Path) -> dict[str, dict[str, bytes | None]]:
 
 
 def make_of_it(server: Server) -> tuple[dict[str, Served], dict[str, dict[str, bytes | None]]]:
-    """What a server serves, and what it leaves when it stops."""
+    """The records that a server serves, and the files after its stop."""
     server.start()
     try:
         found = outcome(server)
@@ -188,7 +189,7 @@ def make_of_it(server: Server) -> tuple[dict[str, Served], dict[str, dict[str, b
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The log directory that Kafka has written, sound."""
+    """The undamaged log directory of Kafka."""
     kafka = apache.prepare(tmp_path_factory.mktemp("written"))
     kafka.start()
     try:
@@ -199,8 +200,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("clean", [False, True], ids=["unclean", "clean"])
-def test_both_make_the_same_of_it(clean: bool, written: Path, tmp_path: Path) -> None:
-    """After an unclean stop and without recovery points everything is looked at; after a clean one what must be."""
+def test_both_servers_recover_the_same(clean: bool, written: Path, tmp_path: Path) -> None:
+    """After an unclean stop without recovery points everything is checked, after a clean one what is necessary."""
     damaged = tmp_path / "damaged"
     shutil.copytree(written, damaged)
     for topic in AFTER_A_CLEAN_STOP if clean else DAMAGES:

@@ -1,7 +1,7 @@
-"""The same requests of administrators and groups to Apache Kafka and to Odradek, and their answers field by field.
+"""The same requests of admins and groups to Apache Kafka and to Odradek, with responses compared field by field.
 
-The scripts are in `differential`; an accepted difference stands there beside its request, with the reason. With
-`--server apache` two Apache Kafkas are compared: what differs then is not to be compared.
+The scripts are in `differential`; an accepted difference is marked at its request, with the reason. With `--server
+apache` two Apache Kafkas are compared: fields that differ then must not be compared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SCRIPTS = {
 
 @pytest.fixture(scope="module")
 def subject(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[peers.Server]:
-    """A server without the topics of other tests, since some requests ask for all of them."""
+    """A server without the topics of other tests, since some requests list all topics."""
     server = KINDS[kind](tmp_path_factory.mktemp("subject")).start()
     yield server
     server.stop()
@@ -44,7 +44,7 @@ def subject(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pee
 
 @pytest.mark.java
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
-async def test_the_answers_are_the_same(
+async def test_the_responses_are_equal(
     script: Sequence[Step], reference: peers.Server, subject: peers.Server, kind: str
 ) -> None:
     differences = await play(

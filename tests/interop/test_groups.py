@@ -1,4 +1,4 @@
-"""Consumer groups of other people's clients: they share, fail over, resume, and Kafka's tools see and change them."""
+"""Consumer groups of other clients: they share, fail over, resume, and Kafka's tools describe and change them."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ CASES = [
     ("kafka_python", "range"),
     ("kafka_python", "sticky"),
     ("kcat", "range"),
-    # Two Java machines each: only what others have not.
+    # Each test starts two Java machines: only cases that no other test has.
     *(pytest.param("java", each, marks=pytest.mark.java) for each in ("sticky", "cooperative-sticky", REMOTE_ASSIGNOR)),
 ]
 TIMEOUT = 60
-"""Seconds that members may take to read, or to agree."""
+"""Seconds until members must have read, or have their assignments."""
 COORDINATOR_IS_COMING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
 )
 ATTEMPTS = 60_000
-"""How often a group is asked for its state meanwhile; an answer takes a millisecond."""
+"""The pause between two requests for the state of a group; a response takes a millisecond."""
 
 
 @pytest.fixture(scope="module")
 def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that lets members fail soon."""
+    """A server with short session timeouts."""
     properties = {
         "group.min.session.timeout.ms": "1000",
         "group.initial.rebalance.delay.ms": "0",
@@ -73,7 +73,7 @@ def admin(server: Server) -> AdminClient:
 
 
 class Member:
-    """A member in a process of its own, and what it has read: offsets by partition, in order."""
+    """A member in a process of its own, and the offsets that it has read, by partition, in order."""
 
     def __init__(self, command: list[str]) -> None:
         self.read: dict[int, list[int]] = {}
@@ -94,16 +94,16 @@ class Member:
                     self._heard.notify_all()
 
     def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Wait until what was read fulfils the condition."""
+        """Wait until the offsets that were read meet the condition."""
         with self._heard:
             assert self._heard.wait_for(condition, TIMEOUT), self.read
 
     def has_read(self, partitions: int, up_to: int) -> bool:
-        """Whether it has read so many partitions, each up to that offset (exclusive)."""
+        """Whether it has read so many partitions, each up to this offset (exclusive)."""
         return len(self.read) == partitions and all(offsets[-1] == up_to - 1 for offsets in self.read.values())
 
     def ends_with(self, partition: int, offsets: list[int]) -> bool:
-        """Whether these are the last offsets that it has read of a partition, which may have been its own before."""
+        """Whether these are the last offsets that it has read of a partition, which it may have owned before."""
         return not offsets or self.read.get(partition, [])[-len(offsets) :] == offsets
 
     def end(self, *, kill: bool) -> None:
@@ -159,7 +159,7 @@ def make_topic(admin: AdminClient, topic_name: str) -> str:
 
 
 def produce(bootstrap: str, topic: str, each: int) -> None:
-    """`each` records into every partition."""
+    """Write `each` records to every partition."""
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(each * PARTITIONS):
         producer.produce(topic, b"%d" % number, partition=number % PARTITIONS)
@@ -174,7 +174,7 @@ def committed(admin: AdminClient, group: str) -> dict[int, int]:
 
 
 def answer(ask: Callable[[], Any]) -> Any:
-    """What the coordinator answers once it is there: Apache Kafka's needs some time for it."""
+    """The response of the coordinator as soon as it is available: Apache Kafka's needs some time."""
     for _ in range(ATTEMPTS):
         try:
             return ask().result(30)
@@ -185,7 +185,7 @@ def answer(ask: Callable[[], Any]) -> Any:
 
 
 def wait_for_members(admin: AdminClient, group: str, count: int) -> list[Any]:
-    """The members of the group when it is stable and has so many, each with its share."""
+    """The members of the group as soon as it is stable and has so many, each with its share."""
     for _ in range(ATTEMPTS):
         described = answer(lambda: admin.describe_consumer_groups([group])[group])
         shares = [len(member.assignment.topic_partitions) for member in described.members]
@@ -195,7 +195,7 @@ def wait_for_members(admin: AdminClient, group: str, count: int) -> list[Any]:
 
 
 def wait_for_commits(admin: AdminClient, group: str, offset: int) -> None:
-    """Wait until the group has committed this offset in every partition: some clients do it now and then."""
+    """Wait until the group has committed this offset in every partition: some clients commit at intervals."""
     for _ in range(ATTEMPTS):
         if committed(admin, group) == dict.fromkeys(range(PARTITIONS), offset):
             return
@@ -203,7 +203,7 @@ def wait_for_commits(admin: AdminClient, group: str, offset: int) -> None:
 
 
 @pytest.mark.parametrize(("client", "assignor"), CASES)
-def test_a_member_that_is_killed_is_replaced_where_it_had_committed(
+def test_a_killed_member_is_replaced_at_its_committed_offsets(
     client: str,
     assignor: str,
     bootstrap: str,
@@ -274,7 +274,7 @@ def test_a_group_resumes_after_a_restart(end: str, start_server: Callable[..., S
 
 
 def group_command(bootstrap: str, *arguments: str) -> list[list[str]]:
-    """The words of each line that Kafka's tool prints."""
+    """The words of each line of Kafka's tool."""
     done = java.run(java.CONSUMER_GROUP_COMMAND, "--bootstrap-server", bootstrap, *arguments)
     return [line.split() for line in done.stdout.splitlines() if line.strip()]
 
@@ -308,7 +308,7 @@ def test_kafkas_tool_lists_describes_resets_and_deletes(
 
 
 def json_values(text: str) -> list[dict[str, Any]]:
-    """The objects of a text, which nothing separates."""
+    """The JSON objects of a text without separators."""
     found = []
     while text := text.lstrip():
         value, end = json.JSONDecoder().raw_decode(text)

@@ -27,7 +27,7 @@ def read(bootstrap: str, topic: str, count: int, offset: str = "earliest", *form
     ).stdout.splitlines()
 
 
-def test_the_console_clients_understand_each_other_in_every_codec(bootstrap: str, topic: str) -> None:
+def test_the_console_clients_read_every_codec(bootstrap: str, topic: str) -> None:
     for codec in CODECS:
         java.run(
             java.CONSOLE_PRODUCER,
@@ -37,7 +37,7 @@ def test_the_console_clients_understand_each_other_in_every_codec(bootstrap: str
     assert read(bootstrap, topic, 500) == [f"{codec} {number}" for codec in CODECS for number in range(100)]
 
 
-def test_keys_headers_and_nulls_pass_the_console_clients(bootstrap: str, topic: str) -> None:
+def test_console_clients_keep_keys_headers_and_nulls(bootstrap: str, topic: str) -> None:
     java.run(
         java.CONSOLE_PRODUCER,
         *("--bootstrap-server", bootstrap, "--topic", topic),
@@ -58,7 +58,7 @@ def test_the_console_consumer_starts_at_an_offset(bootstrap: str, topic: str) ->
     assert read(bootstrap, topic, 8, "42") == [str(number) for number in range(42, 50)]
 
 
-def test_java_reads_what_other_clients_compressed(bootstrap: str, topic: str) -> None:
+def test_java_reads_compressed_records_of_other_clients(bootstrap: str, topic: str) -> None:
     for codec in CODECS:
         Confluent().produce(bootstrap, topic, [Outgoing(b"k", codec.encode() * 50)] * 100, codec=codec)
     assert read(bootstrap, topic, 500) == [codec * 50 for codec in CODECS for _ in range(100)]
@@ -96,10 +96,10 @@ def test_the_topic_tool_creates_lists_describes_and_deletes(bootstrap: str, topi
     ]
     topics("--delete", "--topic", topic_name)
     while topic_name in (row["topic"] for row in kcat.metadata(bootstrap)["topics"]):
-        continue  # Apache Kafka answers the deletion some milliseconds before it shows
+        continue  # Apache Kafka responds to the deletion some milliseconds before it is visible
 
 
-def test_the_offset_tool_knows_ends_times_and_the_latest_timestamp(
+def test_the_offset_tool_finds_ends_times_and_the_latest_timestamp(
     bootstrap: str, make_topic: Callable[..., str]
 ) -> None:
     topic = make_topic(partitions=2)
@@ -135,8 +135,8 @@ def test_the_config_tool_describes_topics_and_brokers(bootstrap: str, make_topic
     assert "  message.max.bytes=1048588 sensitive=false synonyms={DEFAULT_CONFIG:message.max.bytes=1048588" in of_broker
 
 
-def test_the_versions_tool_finds_what_the_clients_of_this_release_need(bootstrap: str) -> None:
-    """It lists each API of the release, and how the newest version that both sides speak compares."""
+def test_the_versions_tool_finds_the_versions_of_this_release(bootstrap: str) -> None:
+    """The tool lists each API of the release with the newest version that both sides support."""
     printed = java.run(java.API_VERSIONS_COMMAND, "--bootstrap-server", bootstrap).stdout
     assert bootstrap in printed
     for api in ("Produce(0): 0 to 13", "Fetch(1): 4 to ", "ListOffsets(2): 1 to ", "Metadata(3): 0 to 13"):

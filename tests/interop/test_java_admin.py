@@ -1,4 +1,4 @@
-"""Kafka's own administration tools change what they are asked to, and print what they print of Apache Kafka."""
+"""Kafka's own admin tools: their changes take effect, and they print the same as for Apache Kafka."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write_json(path: Path, content: object) -> str:
     return str(path)
 
 
-def test_the_topic_tool_grows_topics_and_describes_by_id(
+def test_the_topic_tool_adds_partitions_and_describes_by_id(
     run: Callable[..., str], admin: AdminClient, make_topic: MakeTopic
 ) -> None:
     topic = make_topic()

@@ -1,4 +1,4 @@
-"""kcat, built on librdkafka 2.0: it decides what it may do from the API versions that a broker advertises."""
+"""kcat, built on librdkafka 2.0, which chooses its features by the API versions of a broker."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_lines_come_back_whatever_the_codec(codec: str, bootstrap: str, topic: str) -> None:
+def test_lines_are_read_back_with_every_codec(codec: str, bootstrap: str, topic: str) -> None:
     lines = [f"line {number} " + "abc" * 40 for number in range(500)]
     kcat.produce(bootstrap, topic, "\n".join(lines), "-z", codec)
     assert [record["payload"] for record in kcat.consume(bootstrap, topic, "-o", "beginning")] == lines
 
 
 @pytest.mark.java
-def test_batches_are_stored_in_the_codec_that_kcat_was_told(
+def test_batches_are_stored_in_the_codec_of_kcats_option(
     server: Server, bootstrap: str, make_topic: Callable[..., str]
 ) -> None:
-    """librdkafka 2.0 compresses only for brokers that advertise Produce from version 0, and else says nothing."""
+    """librdkafka 2.0 compresses only for brokers that serve Produce from version 0, and gives no error otherwise."""
     topics = {codec: make_topic() for codec in CODECS}
     for codec, topic in topics.items():
         kcat.produce(bootstrap, topic, "\n".join(["compressible " * 20] * 100), "-z", codec)
@@ -57,7 +57,7 @@ def test_a_file_becomes_one_record(bootstrap: str, topic: str, tmp_path_factory:
     assert [record["payload"] for record in kcat.consume(bootstrap, topic, "-o", "beginning")] == [text]
 
 
-def test_consuming_starts_and_ends_where_told(bootstrap: str, topic: str) -> None:
+def test_kcat_consumes_the_requested_range(bootstrap: str, topic: str) -> None:
     kcat.produce(bootstrap, topic, "\n".join(map(str, range(100))))
 
     def offsets(*arguments: str) -> list[int]:
@@ -70,7 +70,7 @@ def test_consuming_starts_and_ends_where_told(bootstrap: str, topic: str) -> Non
     assert offsets("-o", "beginning", "-c", "7") == list(range(7))
 
 
-def test_timestamps_bound_what_is_consumed(bootstrap: str, topic: str) -> None:
+def test_timestamps_limit_the_range(bootstrap: str, topic: str) -> None:
     for line in ("early", "late"):
         kcat.produce(bootstrap, topic, line)  # two processes, so milliseconds apart
     [early, _] = kcat.consume(bootstrap, topic, "-o", "beginning")

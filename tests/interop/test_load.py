@@ -1,4 +1,4 @@
-"""The benchmark's load generator: what it counts is what the broker stored, and a refusal is not taken for speed."""
+"""The benchmark's load generator: its counts equal the stored records, and errors do not count as speed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.peers.clients.confluent import Confluent
 from tests.peers.server import Server
 
 
-def test_a_load_counts_the_requests_that_were_answered(server: Server, topic: str) -> None:
+def test_a_load_counts_successful_requests(server: Server, topic: str) -> None:
     frame = load.produce_frame(topic, [0], load.batch(1, 100))
     sample = load.run(server.port, [frame], connections=4, in_flight=2, seconds=0.3)
     _, end = Confluent().offsets(server.bootstrap, topic)
@@ -24,7 +24,7 @@ def test_a_paced_load_keeps_its_rate(server: Server, topic: str) -> None:
     assert sample["requests"] <= 201
 
 
-def test_a_parked_fetch_is_woken_once_for_each_record(server: Server, topic: str) -> None:
+def test_a_waiting_fetch_is_completed_once_for_each_record(server: Server, topic: str) -> None:
     fetch = load.fetch_frame(topic, [0], 1 << 20, load.OFFSET_MARK)
     produce = load.produce_frame(topic, [0], load.batch(1, 100))
     sample = load.wake(server.port, fetch, produce, next_offset=0, rounds=20)
@@ -32,7 +32,7 @@ def test_a_parked_fetch_is_woken_once_for_each_record(server: Server, topic: str
     assert sample["p50_us"] > 0
 
 
-def test_a_walk_goes_through_the_log(server: Server, topic: str) -> None:
+def test_a_walk_reads_the_whole_log(server: Server, topic: str) -> None:
     batch = load.batch(1, 100)
     load.repeat(server.port, load.produce_frame(topic, [0], batch), 4)
     within = [load.fetch_frame(topic, [0], len(batch), offset) for offset in range(4)]
@@ -42,14 +42,14 @@ def test_a_walk_goes_through_the_log(server: Server, topic: str) -> None:
         load.run(server.port, beyond, connections=2, in_flight=1, seconds=0.1, walk=True)
 
 
-def test_a_refusal_is_an_error(server: Server, topic: str) -> None:
+def test_an_error_code_is_an_error(server: Server, topic: str) -> None:
     damaged = bytearray(load.batch(1, 100))
     damaged[-1] ^= 1
     with pytest.raises(RuntimeError, match="errors"):
         load.run(server.port, [load.produce_frame(topic, [0], bytes(damaged))], connections=1, in_flight=1, seconds=0.1)
 
 
-def test_another_answer_than_the_first_is_an_error(server: Server, topic: str) -> None:
+def test_a_response_that_differs_from_the_first_is_an_error(server: Server, topic: str) -> None:
     frame = load.produce_frame(topic, [0], load.batch(1, 100))
     with (
         load.Load(server.port, [frame], 1, 1, 0.1, 0, 4, 0) as wrong,

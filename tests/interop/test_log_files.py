@@ -1,4 +1,4 @@
-"""Kafka's own tool reads every file that the broker writes, and finds nothing to complain about."""
+"""Kafka's own tool reads every file that the broker writes, and finds no error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 T0 = 1_700_000_000_000
 TOPICS = ("many-codecs", "idempotent", "stamped")
 
-# Whatever DumpLogSegments prints for a sound file. It has a dozen forms of complaint; none of them looks like these.
+# All lines of DumpLogSegments for a correct file. It has a dozen forms of errors; none looks like these.
 SOUND = re.compile(
     r"""Dumping\ \S+
     | (Log|Snapshot)\ starting\ offset:\ \d+
@@ -37,7 +37,7 @@ SOUND = re.compile(
 
 
 def dump(files: list[Path], *options: str) -> str:
-    """What DumpLogSegments prints for all the files, each line checked to be no complaint."""
+    """The output of DumpLogSegments for all the files; each line is checked to be no error."""
     done = java.run(java.DUMP_LOG_SEGMENTS, *options, "--files", ",".join(map(str, files)))
     complaints = [line for line in done.stdout.splitlines() if not SOUND.fullmatch(line)]
     assert not complaints, "\n".join(complaints[:20])
@@ -46,7 +46,7 @@ def dump(files: list[Path], *options: str) -> str:
 
 
 def check_files(log_dir: Path, records: dict[str, int], *, stopped: bool) -> None:
-    """Every record is in the logs, and every index agrees with its log.
+    """Check that every record is in the logs, and that every index agrees with its log.
 
     The index of an active segment has its full length, mostly zeros, until the segment is rolled or closed;
     Kafka's sanity check, made for closed ones, refuses it.
@@ -68,7 +68,7 @@ def check_files(log_dir: Path, records: dict[str, int], *, stopped: bool) -> Non
 
 
 def fill(bootstrap: str) -> dict[str, int]:
-    """Some thousand records a topic, by several clients; the number of records in each of `TOPICS`."""
+    """Write some thousand records to each of `TOPICS` by several clients; return the counts."""
     records = [Outgoing(b"key", bytes([32 + i % 90]) * 900, (("h", b"v"),), T0 + i * 10) for i in range(1500)]
     for codec in CODECS:
         Aiokafka().produce(bootstrap, "many-codecs", records[:200], codec=codec)

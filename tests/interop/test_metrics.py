@@ -1,4 +1,4 @@
-"""What Prometheus scrapes is what the dashboards show, and counts what clients did as Apache Kafka counts it."""
+"""The metrics: the series of the dashboards, with the same counts as in Apache Kafka."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def expressions_of_dashboard() -> Iterator[str]:
 
 
 def series_on_page() -> set[str]:
-    """The names in the first column of docs/metrics.md; a name that begins with _ goes on from the first of its row."""
+    """The names in the first column of docs/metrics.md; a name with a leading _ is a suffix of the first in its row."""
     found = set()
     for line in PAGE.read_text().splitlines():
         if re.match(r"\| `\w", line):
@@ -56,7 +56,7 @@ def series_on_page() -> set[str]:
 
 @pytest.fixture
 def lagging(endpoint: str, server: Server, topic: str) -> Samples:
-    """All series of a broker with a group that has a member and has read one record of three."""
+    """All series of a broker with a group whose member has read one record of three."""
     Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"v")] * 3)
     settings = {"bootstrap.servers": server.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
     consumer = Consumer(settings | {"enable.auto.commit": False})
@@ -65,7 +65,7 @@ def lagging(endpoint: str, server: Server, topic: str) -> Samples:
         first = consumer.poll(30)
         assert first is not None
         consumer.commit(first, asynchronous=False)
-        for _ in range(100):  # lag in seconds is read from the log every few seconds
+        for _ in range(100):  # the lag in seconds is updated every few seconds
             samples = read(server)
             if any(labels["group"] == topic for labels, _ in samples.get(f"{GROUP}_lag_seconds", ())):
                 break
@@ -75,7 +75,7 @@ def lagging(endpoint: str, server: Server, topic: str) -> Samples:
         consumer.close()
 
 
-def test_every_series_of_the_dashboard_is_exported_with_the_labels_that_it_asks_for(lagging: Samples) -> None:
+def test_every_series_of_the_dashboard_is_exported_with_its_labels(lagging: Samples) -> None:
     for expression in expressions_of_dashboard():
         asked = set(re.findall(r"(\w+)!?=~?\"", expression))
         for grouped in re.findall(r" by \(([^)]*)\)", expression):
@@ -89,7 +89,7 @@ def test_the_page_of_metrics_lists_every_series_of_a_scrape_and_no_other(lagging
     assert series_on_page() == set(lagging)
 
 
-def test_the_series_that_dashboards_and_alerts_were_written_for_are_exported_with_their_labels(
+def test_the_series_of_common_dashboards_and_alerts_are_exported_with_their_labels(
     endpoint: str, server: Server, topic: str
 ) -> None:
     Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"v")])
@@ -146,7 +146,7 @@ def damaged(records: bytes) -> bytes:
 
 
 def poked(records: bytes, layout: str, position: int, number: int) -> bytes:
-    """`records` with one number of their header changed and a checksum that knows of it."""
+    """`records` with one field of the header changed and a correct checksum."""
     data = bytearray(records)
     struct.pack_into(layout, data, position, number)
     write_crc(data, 0, len(data))
@@ -160,7 +160,7 @@ def keyless(count: int) -> bytes:
     return bytes(builder.build())
 
 
-async def test_what_was_refused_is_counted_by_its_cause(server: Server, make_topic: Callable[..., str]) -> None:
+async def test_refused_records_are_counted_by_cause(server: Server, make_topic: Callable[..., str]) -> None:
     topic, compacted = make_topic(), make_topic(cleanup_policy="compact")
     small, gzip = make_topic(max_message_bytes=200), make_topic(compression_type="gzip")
     records, large = batch(b"a", b"b"), batch(*[b"v" * 100] * 10)
@@ -228,14 +228,14 @@ async def test_what_was_refused_is_counted_by_its_cause(server: Server, make_top
 
 
 def moved(before: Samples, after: Samples) -> dict[str, float]:
-    """By how much the series of refused records have risen."""
+    """The increase of the series of refused records."""
     causes = ("invalidmessagecrc", "invalidoffsetorsequence", "nokeycompactedtopic", "invalidmagicnumber")
     names = {f"{cause}records": f"{TOPIC}{cause}records_total" for cause in causes}
     return {short: value(after, name) - value(before, name) for short, name in names.items()}
 
 
 def errors(before: Samples, after: Samples, request: str) -> dict[str, float]:
-    """The errors of an API that were told in between, NONE among them."""
+    """The errors of an API that were counted in between, including NONE."""
     names = {labels["error"] for labels, _ in after[ERRORS] if labels["request"] == request}
     counts = {
         name: value(after, ERRORS, request=request, error=name) - value(before, ERRORS, request=request, error=name)

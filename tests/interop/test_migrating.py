@@ -1,4 +1,4 @@
-"""The programs of docs/migrating.md run, and those of a pair do the same."""
+"""The programs of docs/migrating.md run, and those of a pair print the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "migrating.md"
 
 
 def pairs() -> Iterator[pytest.ParameterSet]:
-    """A pair for each heading that has programs: with the other client, and with ours."""
+    """A pair of programs for each heading that has any: with the other client, and with ours."""
     for chapter in re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]:
         client, *sections = chapter.split("\n### ")
         for section in sections:

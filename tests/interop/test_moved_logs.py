@@ -1,6 +1,6 @@
-"""A partition's directory is moved from one kind of server to the other, which serves it as its own.
+"""A partition's directory is moved from one kind of server to the other, which serves it.
 
-Only the topic id stays behind (`partition.metadata`): the topic exists on both sides, under the id that each gave it.
+Only the topic id is not moved (`partition.metadata`): the topic exists on both sides, with different ids.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def create_topic(server: Server, **configs: str) -> None:
 
 
 def fill(server: Server) -> int:
-    """Some segments of records, a second apart, in every codec; their number."""
+    """Write some segments of records, one each second, in every codec; return their number."""
     random = Random(0)
     for number, codec in enumerate(CODECS):
         first = number * PER_CODEC
@@ -58,7 +58,7 @@ def fill(server: Server) -> int:
 
 
 def move(source: Server, destination: Server, *, clean: bool) -> None:
-    """Give the partition's files of `source` to `destination`; both have stopped."""
+    """Move the partition's files from `source` to `destination`; both are stopped."""
     theirs, ours = source.log_dir / f"{TOPIC}-0", destination.log_dir / f"{TOPIC}-0"
     for path in ours.iterdir():
         if path.name != "partition.metadata":
@@ -72,7 +72,7 @@ def move(source: Server, destination: Server, *, clean: bool) -> None:
 
 
 def fill_by_key(server: Server, first: int) -> None:
-    """Some segments of records of few keys, from number `first` on: every codec, tombstones, headers."""
+    """Write some segments of records with few keys, from number `first` on: every codec, tombstones, headers."""
     random = Random(first)
     for number, codec in enumerate(CODECS):
         records = [
@@ -88,11 +88,11 @@ def fill_by_key(server: Server, first: int) -> None:
 
 
 def wait_until_compacted(server: Server) -> None:
-    """Until all but the active segment is."""
+    """Wait until all segments except the active one are compacted."""
     active = max(int(path.stem) for path in (server.log_dir / f"{TOPIC}-0").glob("*.log"))
     checkpoint = server.log_dir / "cleaner-offset-checkpoint"
     while not checkpoint.exists() or f"{TOPIC} 0 {active}\n" not in checkpoint.read_text():
-        with pytest.raises(TimeoutExpired):  # it goes on running; this is the pause between two looks
+        with pytest.raises(TimeoutExpired):  # the server keeps running; this is a pause between two checks
             server.process.wait(0.05)
 
 
@@ -123,8 +123,8 @@ def everything(server: Server, count: int) -> list[Incoming]:
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean", "unclean"])
 @pytest.mark.parametrize(("source", "destination"), [("odradek", "apache"), ("apache", "odradek")])
-def test_a_log_is_served_by_the_other_kind(source: str, destination: str, clean: bool, tmp_path: Path) -> None:
-    """After a clean stop indexes are trusted; after an unclean one batches are checked and indexes made anew."""
+def test_a_moved_log_is_served_by_the_other_kind(source: str, destination: str, clean: bool, tmp_path: Path) -> None:
+    """After a clean stop indexes are trusted; after an unclean one batches are checked and indexes are rebuilt."""
     servers = {kind: KINDS[kind](tmp_path / kind) for kind in (source, destination)}
     try:
         for server in servers.values():
@@ -152,7 +152,7 @@ def test_a_log_is_served_by_the_other_kind(source: str, destination: str, clean:
 
 
 def test_a_log_that_we_compacted_is_served_and_compacted_further_by_kafka(tmp_path: Path) -> None:
-    """Compacted twice here: segments grown together, batches with gaps, tombstones with a delete horizon."""
+    """Compacted twice by us: merged segments, batches with gaps, tombstones with a delete horizon."""
     often = {"log.cleaner.backoff.ms": "100"}
     ours, kafka = odradek.prepare(tmp_path / "ours", often), apache.prepare(tmp_path / "kafka", often)
     policy = {"cleanup_policy": "compact", "min_cleanable_dirty_ratio": "0.01"}
@@ -188,7 +188,7 @@ def test_a_log_that_we_compacted_is_served_and_compacted_further_by_kafka(tmp_pa
 
 
 def assert_compacted(server: Server) -> None:
-    """What the test is about is there."""
+    """Check that the log has the features of the test."""
     rolled = server.printed().count("rolled ")
     with open_log_dir(server.log_dir) as log_dir:
         segments = log_dir.partitions[TOPIC, 0].segments

@@ -1,8 +1,8 @@
-"""One log directory in turn under Apache Kafka and Odradek, each stopped or killed before the other takes it.
+"""One log directory used by Apache Kafka and Odradek alternately, each stopped or killed before the other starts.
 
-Odradek takes over topics, ids and properties, which Kafka keeps in a log of its own, when it first starts there; what
-it then appends Kafka finds when it comes back. What one serves the other must serve: every record with its offset,
-timestamp and headers, what was aborted, the properties, what groups have committed.
+At its first start there, Odradek adopts topics, ids and properties, which Kafka keeps in a log of its own; Kafka later
+finds the records that Odradek appended. Both must serve the same: every record with its offset, timestamp and headers,
+aborted transactions, properties, committed offsets.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GROUP = "readers"
 
 
 class Seen(NamedTuple):
-    """Everything that clients can tell of a server."""
+    """Everything that clients can read from a server."""
 
     records: dict[str, list[Incoming]]
     committed_records: dict[str, list[Incoming]]
@@ -75,7 +75,7 @@ def fill(server: Server) -> None:
 
 
 def run_transactions(server: Server) -> None:
-    """Ten transactions, of which every third is aborted, and records without a transaction between them."""
+    """Write ten transactions, every third of which is aborted, and records without a transaction between them."""
     producer = Producer({"bootstrap.servers": server.bootstrap, "transactional.id": "t"})
     producer.init_transactions(TIMEOUT)
     for number in range(10):
@@ -91,7 +91,7 @@ def run_transactions(server: Server) -> None:
 
 
 def run_java_transactions(server: Server) -> None:
-    """Some transactions of Kafka's own client, each of ten milliseconds of records."""
+    """Write some transactions with Kafka's own client, each with ten milliseconds of records."""
     done = java.run(
         java.PRODUCER_PERFORMANCE,
         *("--topic", "transactions", "--num-records", "400", "--record-size", "100", "--throughput", "2000"),
@@ -102,7 +102,7 @@ def run_java_transactions(server: Server) -> None:
 
 
 def copy_by_java_transactions(server: Server) -> None:
-    """Kafka's own client copies records, two in a transaction; it aborts a third of those, and tries again."""
+    """Copy records with Kafka's own client, two in a transaction; it aborts a third of them and retries."""
     java.run(
         java.TRANSACTIONAL_MESSAGE_COPIER,
         *("--broker-list", server.bootstrap, "--transactional-id", "copier", "--transaction-size", "2"),
@@ -148,7 +148,7 @@ def read(bootstrap: str, topic: str, isolation: str) -> list[Incoming]:
 
 
 def records_to_the_end(consumer: Consumer, partitions: int) -> Iterator[tuple[str, Incoming]]:
-    """Every record of the partitions that are assigned, with its topic; of their ends the consumer tells itself."""
+    """Every record of the assigned partitions, with its topic; the consumer reports their ends."""
     ended = 0
     while ended < partitions:
         message = consumer.poll(TIMEOUT)
@@ -173,8 +173,8 @@ def configs_of(bootstrap: str) -> dict[str, dict[str, str]]:
     }
 
 
-def test_each_serves_what_the_other_has_written(tmp_path: Path) -> None:
-    """Kafka, stopped; Odradek, killed; Kafka, killed; Odradek."""
+def test_each_serves_the_records_of_the_other(tmp_path: Path) -> None:
+    """The servers in order: Kafka, stopped; Odradek, killed; Kafka, killed; Odradek."""
     kafka = apache.prepare(tmp_path / "kafka")
     ours = odradek.prepare(tmp_path / "ours", {"log.dirs": str(kafka.log_dir)})
     try:

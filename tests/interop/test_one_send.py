@@ -1,4 +1,4 @@
-"""Requests that are sent all at once, over one connection: they take effect, and are answered, in their order."""
+"""Requests that are sent together on one connection: they are executed and answered in order."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.peers.server import Server
 from tests.storage.logs import batch
 
 VERSIONS = {0: 9, 2: 6}
-"""Of Produce and ListOffsets."""
+"""The versions of Produce and ListOffsets."""
 LARGE = b"x" * 300_000
-"""A value of a batch that is not written while its connection waits."""
+"""The value of a batch that is large enough to be written by a thread."""
 LATEST = -1
 GARBAGE = b"\xff" * 8
 
 
 class Requests:
-    """What is sent; the correlation ids count from 0."""
+    """The requests; correlation ids count from 0."""
 
     def __init__(self, topic: str) -> None:
         self.sent = bytearray()
@@ -67,7 +67,7 @@ class Requests:
 
 
 def exchange(server: Server, sent: bytes) -> bytes:
-    """All that the broker answers before it closes the connection."""
+    """All responses before the broker closes the connection."""
     received = bytearray()
     with socket.create_connection((server.host, server.port), timeout=30) as peer:
         peer.sendall(sent)
@@ -76,7 +76,7 @@ def exchange(server: Server, sent: bytes) -> bytes:
     return bytes(received)
 
 
-def test_answers_come_in_order_and_before_garbage_closes_the_connection(
+def test_responses_arrive_in_order_before_invalid_bytes_close_the_connection(
     server: Server, make_topic: Callable[..., str]
 ) -> None:
     requests = Requests(make_topic(partitions=2))
@@ -106,7 +106,7 @@ def test_answers_come_in_order_and_before_garbage_closes_the_connection(
     ]
 
 
-def test_a_failure_that_nobody_is_told_of_closes_the_connection_behind_the_answers_before_it(
+def test_a_failure_without_a_response_closes_the_connection_after_earlier_responses(
     server: Server, make_topic: Callable[..., str]
 ) -> None:
     requests = Requests(make_topic(partitions=1))

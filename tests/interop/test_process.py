@@ -1,4 +1,4 @@
-"""The broker as a process: how it ends, and what it refuses to start on."""
+"""The broker as a process: its end, and errors at its start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _ours_alone(kind: str) -> None:
         pytest.skip("about our process")
 
 
-def test_sigterm_ends_it_soon_and_cleanly_while_a_client_waits(start_server: Start) -> None:
+def test_sigterm_ends_the_process_cleanly_while_a_client_waits(start_server: Start) -> None:
     server = start_server()
     Confluent().produce(server.bootstrap, "t", [Outgoing(None, b"v")])
 
@@ -71,7 +71,7 @@ def wait_for(server: Server, line: str) -> None:
         assert time.monotonic() < deadline, server.printed()
 
 
-def test_more_idle_connections_than_descriptors_harm_nobody_who_is_served(with_few_descriptors: Server) -> None:
+def test_more_idle_connections_than_descriptors_do_not_affect_served_clients(with_few_descriptors: Server) -> None:
     server = with_few_descriptors
     failed: list[object] = []
     producer = Producer({"bootstrap.servers": server.bootstrap})
@@ -102,7 +102,7 @@ def test_more_idle_connections_than_descriptors_harm_nobody_who_is_served(with_f
 
 
 def refusal(directory: Path, properties: dict[str, str]) -> str:
-    """What a broker with these properties says when it refuses to start."""
+    """The error of a broker with these properties at its start."""
     server = odradek.prepare(directory, properties)
     with pytest.raises(NotStartedError) as refused:
         server.start()

@@ -1,7 +1,7 @@
-"""A log directory goes from Apache Kafka to Odradek and back: no new idempotent producer is taken for an old one.
+"""A log directory goes from Apache Kafka to Odradek and back: no new idempotent producer gets the id of an old one.
 
-The log remembers producers by their ids, and each broker counts ids for itself. An id that comes twice makes a new
-producer's first batches duplicates of old ones: acknowledged, and not in the log.
+The log stores producers by id, and each broker counts ids for itself. With an id that was used before, the first
+batches of a new producer would be duplicates of old ones: acknowledged, but not in the log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PRODUCERS = 3
 
 
 def by_librdkafka(server: Server, values: list[bytes]) -> None:
-    """One new idempotent producer sends the values, a batch each."""
+    """Send the values with a new idempotent producer, one batch for each."""
     producer = ConfluentProducer({"bootstrap.servers": server.bootstrap, "enable.idempotence": True, "linger.ms": 0})
     for value in values:
         producer.produce(TOPIC, value, partition=0)
@@ -39,7 +39,7 @@ async def by_the_bundled_client(server: Server, values: list[bytes]) -> None:
 
 
 class Written:
-    """What was acknowledged, by whom, in its order."""
+    """The acknowledged values with their producer, in order."""
 
     def __init__(self) -> None:
         self.values: list[bytes] = []
@@ -69,8 +69,8 @@ def producer_ids(log_dir: Path) -> set[int]:
         return {entry.producer_id for entry in directory.partitions[TOPIC, 0].producers}
 
 
-async def test_new_producers_are_not_taken_for_those_of_the_other_broker(tmp_path: Path) -> None:
-    """Kafka, stopped; Odradek, killed; Kafka, killed; Odradek, its metadata lost; Kafka."""
+async def test_new_producers_do_not_get_ids_of_the_other_broker(tmp_path: Path) -> None:
+    """The servers in order: Kafka, stopped; Odradek, killed; Kafka, killed; Odradek without its metadata; Kafka."""
     kafka = apache.prepare(tmp_path / "kafka")
     ours = odradek.prepare(tmp_path / "ours", {"log.dirs": str(kafka.log_dir)})
     written = Written()

@@ -1,4 +1,4 @@
-"""The first minute of a newcomer: what the README says to type, typed."""
+"""The first minute of a newcomer: the commands of the README."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def blocks(language: str, bootstrap: str) -> list[str]:
-    """The blocks of a language under the first heading, with this server's address and this Python."""
+    """The code blocks of a language under the first heading, with this server's address and this Python."""
     section = README.read_text().partition("\n## A message in 60 seconds\n")[2].partition("\n## ")[0]
     found = re.findall(rf"^```{language}\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
     return [

@@ -1,4 +1,4 @@
-"""What a broker refuses, replaces and leaves alone: the same records, the same topics' properties, the same answers."""
+"""The rules for records and requests: refused, replaced and unchanged ones, as in Apache Kafka."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MakeTopic = Callable[..., str]
 
 
 def answer_to(bootstrap: str, topic: str, settings: dict[str, Any] | None = None, **record: Any) -> KafkaError | int:
-    """Produce one record: the error, or its offset."""
+    """Produce one record; return the error or its offset."""
     answers: list[KafkaError | int | None] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -55,7 +55,7 @@ def test_the_brokers_own_limit_is_a_mebibyte_and_a_header(bootstrap: str, topic:
     assert answer_to(bootstrap, topic, value=bytes(1_048_000)) == 0
 
 
-def test_compacted_topics_take_no_record_without_a_key(bootstrap: str, make_topic: MakeTopic) -> None:
+def test_compacted_topics_refuse_records_without_a_key(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic(cleanup_policy="compact")
     assert code_of(answer_to(bootstrap, topic, value=b"v")) == KafkaError.INVALID_RECORD
     assert answer_to(bootstrap, topic, key=b"k", value=b"v") == 0
@@ -70,12 +70,12 @@ def test_timestamps_too_far_from_the_brokers_clock_are_refused(bootstrap: str, m
     assert answer_to(bootstrap, topic, value=b"v", timestamp=now - 30_000) == 0
 
 
-def test_more_replicas_in_sync_than_there_are_can_not_be_asked_for(bootstrap: str, make_topic: MakeTopic) -> None:
-    """Since 4.0 the number of replicas bounds min.insync.replicas, so that acks=all succeeds."""
+def test_min_insync_replicas_is_limited_by_the_replicas(bootstrap: str, make_topic: MakeTopic) -> None:
+    """Since 4.0 min.insync.replicas is limited by the number of replicas, so acks=all succeeds."""
     assert answer_to(bootstrap, make_topic(min_insync_replicas=3), {"acks": "all"}, value=b"v") == 0
 
 
-def test_a_partition_that_is_not_there_is_unknown(bootstrap: str, topic: str) -> None:
+def test_a_missing_partition_is_unknown(bootstrap: str, topic: str) -> None:
     settings = {"message.timeout.ms": 3_000, "topic.metadata.propagation.max.ms": 100}
     answer = answer_to(bootstrap, topic, settings, value=b"v", partition=7)
     assert code_of(answer) == KafkaError._UNKNOWN_PARTITION
@@ -133,7 +133,7 @@ def test_the_end_of_a_partition_is_its_high_watermark(bootstrap: str, topic: str
     assert cached[1] == 5
 
 
-async def test_asking_for_a_topic_creates_it_only_if_that_is_wanted(server: Server, topic_name: str) -> None:
+async def test_a_metadata_request_creates_a_topic_only_if_it_allows_it(server: Server, topic_name: str) -> None:
     async with Wire(server.host, server.port) as wire:
 
         async def answer(wanted: bool) -> int:
@@ -156,8 +156,8 @@ def test_a_topic_with_an_illegal_name_is_not_created_by_a_producer(admin: AdminC
     assert name not in admin.list_topics(timeout=TIMEOUT).topics
 
 
-def test_fetching_stops_at_the_sizes_that_a_consumer_asks_for(bootstrap: str, topic: str) -> None:
-    """And yet a batch that is larger than any of them is delivered, or the consumer could never pass it (KIP-74)."""
+def test_a_fetch_ends_at_the_limits_of_the_consumer(bootstrap: str, topic: str) -> None:
+    """But a batch that is larger than all limits is delivered: otherwise the consumer could never pass it (KIP-74)."""
     for _ in range(4):
         Confluent().produce(bootstrap, topic, [Outgoing(None, bytes(200_000))])
     reader = consumer(
@@ -173,8 +173,8 @@ def test_fetching_stops_at_the_sizes_that_a_consumer_asks_for(bootstrap: str, to
     assert [message.offset() for message in messages] == [0, 1, 2, 3]
 
 
-async def test_a_fetch_is_not_hurried_by_a_partition_that_is_not_there(server: Server, topic: str) -> None:
-    """Else a consumer of a good partition beside a deleted one would poll without a pause."""
+async def test_a_missing_partition_does_not_end_the_wait_of_a_fetch(server: Server, topic: str) -> None:
+    """Otherwise a consumer of one partition and a deleted one would poll without a pause."""
     Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"v")])
     good, missing = FetchPartition(partition=0, fetch_offset=1), FetchPartition(partition=7)
     request = FetchRequest(max_wait_ms=700, min_bytes=1, topics=[FetchTopic(topic=topic, partitions=[good, missing])])
@@ -186,17 +186,15 @@ async def test_a_fetch_is_not_hurried_by_a_partition_that_is_not_there(server: S
         assert codes == {0: ErrorCode.NONE, 7: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
         request.topics[0].partitions = [missing]
-        request.max_wait_ms = 600_000  # far above what any client here waits for an answer
+        request.max_wait_ms = 600_000  # far above the timeouts of the clients here
         await wire.ask(request, 12)
 
 
-def test_a_deleted_and_recreated_topic_starts_from_nothing(
-    admin: AdminClient, bootstrap: str, make_topic: MakeTopic
-) -> None:
+def test_a_recreated_topic_starts_empty(admin: AdminClient, bootstrap: str, make_topic: MakeTopic) -> None:
     topic = make_topic()
     Confluent().produce(bootstrap, topic, [Outgoing(None, b"before")] * 5)
     admin.delete_topics([topic])[topic].result(TIMEOUT)
     while topic in admin.list_topics(timeout=TIMEOUT).topics:
-        continue  # Apache Kafka answers the deletion some milliseconds before it shows
+        continue  # Apache Kafka responds to the deletion some milliseconds before it is visible
     assert Confluent().produce(bootstrap, topic, [Outgoing(None, b"after")]) == [0]
     assert [record.value for record in Confluent().consume(bootstrap, topic, count=1)] == [b"after"]

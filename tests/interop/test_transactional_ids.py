@@ -1,4 +1,4 @@
-"""A transactional id, which Odradek does not serve yet: clients give up at once rather than when their time is up."""
+"""A transactional id, which Odradek does not serve yet: clients fail at once and not after a timeout."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _only_odradek(kind: str) -> None:
         pytest.skip("Apache Kafka has transactions")
 
 
-def test_librdkafka_gives_up_a_transactional_id(bootstrap: str) -> None:
+def test_librdkafka_fails_at_once_with_a_transactional_id(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "t"})
 
     with pytest.raises(KafkaException) as caught:
@@ -26,7 +26,7 @@ def test_librdkafka_gives_up_a_transactional_id(bootstrap: str) -> None:
     assert (error.code(), error.fatal()) == (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, True)
 
 
-async def test_aiokafka_gives_up_a_transactional_id(bootstrap: str) -> None:
+async def test_aiokafka_fails_at_once_with_a_transactional_id(bootstrap: str) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="t")
 
     with pytest.raises(TransactionalIdAuthorizationFailed):
@@ -34,7 +34,7 @@ async def test_aiokafka_gives_up_a_transactional_id(bootstrap: str) -> None:
     await producer.stop()
 
 
-def test_kafka_python_gives_up_a_transactional_id(bootstrap: str) -> None:
+def test_kafka_python_fails_at_once_with_a_transactional_id(bootstrap: str) -> None:
     producer = KafkaProducer(bootstrap_servers=bootstrap, transactional_id="t")
 
     with pytest.raises(KafkaPythonError, match="Could not find a coordinator"):

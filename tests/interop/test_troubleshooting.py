@@ -1,4 +1,4 @@
-"""The messages that docs/troubleshooting.md quotes are those that clients show."""
+"""The messages in docs/troubleshooting.md are those of the clients."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
 
 
 def assert_quoted(message: object, *quotes: str) -> None:
-    """What the client shows has these parts, and so has the page."""
+    """Check that both the client's message and the page have these parts."""
     for quote in quotes:
         assert quote in str(message)
         assert quote in PAGE
 
 
 def delivery_error(bootstrap: str, topic: str, value: bytes, **settings: object) -> KafkaError:
-    """What librdkafka says of a record."""
+    """The error of librdkafka for a record."""
     told: list[KafkaError] = []
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, **settings})
     producer.produce(topic, value, on_delivery=lambda error, _: told.append(error))
@@ -39,7 +39,7 @@ def delivery_error(bootstrap: str, topic: str, value: bytes, **settings: object)
 
 
 def first_error(settings: Mapping[str, object]) -> str:
-    """What librdkafka tells its error callback first, of all but how long it took."""
+    """The first error of librdkafka's error callback, without times."""
     told: list[str] = []
     producer = Producer({"log_level": 0, **settings, "error_cb": lambda error: told.append(error.str())})
     for _ in range(100):
@@ -54,7 +54,7 @@ async def send(bootstrap: str, topic: str, value: bytes) -> None:
         await (await producer.send(topic, value))
 
 
-async def test_nobody_listens() -> None:
+async def test_a_port_without_a_listener() -> None:
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(client.ClientError) as raised:
         await send(address, "t", b"v")
@@ -115,7 +115,7 @@ async def test_a_record_that_is_too_large(server: Server, make_topic: Callable[.
     assert_quoted(delivery_error(server.bootstrap, topic, bytes(5000)).str(), "Broker: Message size too large")
 
 
-async def test_an_offset_that_is_not_in_the_log(server: Server, topic: str) -> None:
+async def test_an_offset_out_of_range(server: Server, topic: str) -> None:
     Confluent().produce(server.bootstrap, topic, [Outgoing(None, b"v")])
     async with client.Consumer(server.bootstrap, auto_offset_reset="none") as ours:
         ours.assign([client.TopicPartition(topic, 0)])
@@ -158,7 +158,7 @@ def test_a_second_broker_on_the_port_or_the_log_directory(server: Server, tmp_pa
 
 
 def broker_error(listeners: str, log_dirs: Path) -> str:
-    """What a broker prints that cannot start."""
+    """The output of a broker that cannot start."""
     overrides = [f"listeners={listeners}", f"log.dirs={log_dirs}"]
     options = [argument for override in overrides for argument in ("--override", override)]
     done = subprocess.run(

@@ -12,7 +12,7 @@ from tests.peers import java
 from tests.peers.server import TOPIC_DEFAULTS, Server, accepts_connections, free_port, write_properties
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
-# For tests, which are over before a better compiler or collector would pay.
+# Tests end before a better compiler or collector would pay off.
 OPTIONS = ("-Xmx512m", "-Xms256m", *java.FOR_SECONDS.split(), java.SHARED_CLASSES)
 
 
@@ -23,7 +23,7 @@ def prepare(
     port: int | None = None,
     options: Sequence[str] = OPTIONS,
 ) -> Server:
-    """A broker on a free port with its log under `directory`, not started yet. `options` are those of the JVM."""
+    """A broker on a free port with its log under `directory`, not started yet. `options` are options of the JVM."""
     port = port or free_port()
     controller_port, jmx_port = free_port(), free_port()
     written = {
@@ -74,7 +74,7 @@ def _jmx_options(port: int) -> list[str]:
 
 
 def _has_a_broker(server: Server) -> bool:
-    """Kafka listens before it is registered: ask until it names itself."""
+    """Wait until the broker is registered: Kafka listens earlier."""
     if not accepts_connections(server):
         return False
     try:

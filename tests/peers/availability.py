@@ -1,4 +1,4 @@
-"""Installing what is missing, and what happens when that fails."""
+"""Installation of missing peers, and the reaction to its failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PEERS = REPOSITORY / ".peers"
-"""What the tests installed; ignored by git, removed by `make clean`."""
+"""The directory of installed peers; ignored by git, removed by `make clean`."""
 
 
 def unavailable(reason: str) -> NoReturn:
@@ -27,7 +27,7 @@ def unavailable(reason: str) -> NoReturn:
 
 @contextmanager
 def installing() -> Iterator[None]:
-    """Holds off whoever else wants to install something: the suite runs in several processes."""
+    """A lock for installations: the suite runs in several processes."""
     PEERS.mkdir(exist_ok=True)
     with (PEERS / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -36,7 +36,7 @@ def installing() -> Iterator[None]:
 
 @cache
 def program(name: str, package: str) -> str:
-    """The path of `name`; installs the Debian `package` when it is not there and we are root."""
+    """The path of `name`; installs the Debian `package` if it is missing and we are root."""
     if found := shutil.which(name):
         return found
     with installing():

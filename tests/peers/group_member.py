@@ -1,7 +1,7 @@
-"""A member of a consumer group as a process of its own, which tells where it reads, and may be killed.
+"""A member of a consumer group as a process of its own: it prints the offsets that it reads, and may be killed.
 
 `python -m tests.peers.group_member confluent localhost:9092 group topic range` runs until it is stopped. It commits
-what it has told, and leaves the group when it is terminated.
+the offsets that it has printed, and leaves the group on SIGTERM.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 SESSION_MS = 2000
 HEARTBEAT_MS = 300
 REMOTE_ASSIGNOR = "uniform"
-"""The broker's: the member speaks the consumer protocol (KIP-848), and the broker says how long sessions are."""
+"""The member uses the consumer protocol (KIP-848), in which the broker sets the session timeout."""
 CONSUMER_PROTOCOL = {"group.protocol": "consumer", "group.remote.assignor": REMOTE_ASSIGNOR}
 
 KAFKA_PYTHON_POLL_MS = 30_000

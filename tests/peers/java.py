@@ -30,22 +30,22 @@ TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
 TRANSACTIONAL_MESSAGE_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 API_VERSIONS_COMMAND = "org.apache.kafka.tools.BrokerApiVersionsCommand"
 
-# A tool lives for seconds: the first compiler and the plain collector start it soonest.
+# A tool runs for seconds: the first compiler and the serial collector start fastest.
 FOR_SECONDS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SHARED_CLASSES = "-Xshare:auto"
-"""Among the options of a Java machine: it loads Kafka's classes from the archive that `_archive` makes."""
+"""An option of a Java machine, which loads Kafka's classes from the archive that `_archive` makes."""
 QUICK_START = (*FOR_SECONDS.split(), SHARED_CLASSES, "-Xmx256m")
 
 
 def command(main_class: str, *arguments: str, options: Sequence[str] = QUICK_START) -> list[str]:
-    """The command line of a class of Kafka's jars; fetches the jars once a checkout."""
+    """The command line of a class in Kafka's jars; fetches the jars once for each checkout."""
     if SHARED_CLASSES in options:
         options = (*options, f"-XX:SharedArchiveFile={_archive()}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
     return _command(main_class, *arguments, options=options)
 
 
 def _command(main_class: str, *arguments: str, options: Sequence[str]) -> list[str]:
-    """The jars alone are the class path: Java shares no classes where a directory stands in it."""
+    """The class path contains only jars: with a directory in it Java does not share classes."""
     return [
         program("java", "default-jre-headless"),
         *options,
@@ -95,7 +95,7 @@ def run(
     check: bool = True,
     options: Sequence[str] = QUICK_START,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a tool to its end. With `check`, fails with what it printed when its exit status is not 0."""
+    """Run a tool to its end. With `check`, fails with its output if the exit status is not 0."""
     done = subprocess.run(
         command(main_class, *arguments, options=options),
         input=stdin,

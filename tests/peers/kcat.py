@@ -10,7 +10,7 @@ from tests.peers.availability import program
 
 
 def run(bootstrap: str, *arguments: str, stdin: str | bytes = b"", timeout: float = 30) -> str:
-    """Run kcat to its end and give its stdout; fails with its stderr when its exit status is not 0."""
+    """Run kcat to its end and return its stdout; fails with its stderr if the exit status is not 0."""
     done = subprocess.run(
         [program("kcat", "kcat"), "-b", bootstrap, *arguments],
         input=stdin.encode() if isinstance(stdin, str) else stdin,
@@ -28,7 +28,7 @@ def produce(bootstrap: str, topic: str, lines: str | bytes, *arguments: str) -> 
 
 
 def consume(bootstrap: str, topic: str, *arguments: str, partition: int = 0) -> list[dict[str, Any]]:
-    """Every record of a partition up to its end, as kcat's JSON shows it; `-o` in `arguments` says from where."""
+    """Every record of a partition up to its end, in kcat's JSON; `-o` in `arguments` is the start."""
     out = run(bootstrap, "-C", "-t", topic, "-p", str(partition), "-e", "-q", "-J", *arguments)
     return [json.loads(line) for line in out.splitlines()]
 

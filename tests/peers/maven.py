@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.peers.availability import PEERS, installing, program, unavailable
 
-_ATTEMPTS = 2  # a repository that is far away may fail to answer once
+_ATTEMPTS = 2  # a remote repository may fail once
 
 
 def libraries(name: str, pom: Path, settings: Path | None = None) -> Path:
@@ -27,7 +27,7 @@ def libraries(name: str, pom: Path, settings: Path | None = None) -> Path:
 
 @cache
 def _fetch(maven: str, directory: Path, pom: Path, settings: Path | None) -> str:
-    """Fetch the jars; returns what went wrong, or nothing. Remembered, so that a failure costs its time only once."""
+    """Fetch the jars; return the error, or an empty text. Cached, so that a failure takes its time only once."""
     command = [maven, "-q", "-B", "-U", "-f", str(pom), *(["-s", str(settings)] if settings else [])]
     with tempfile.TemporaryDirectory(dir=PEERS) as unfinished:
         for _ in range(_ATTEMPTS):

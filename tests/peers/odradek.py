@@ -1,4 +1,4 @@
-"""Our broker, as its users start it."""
+"""Our broker, started as users do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.peers.server import TOPIC_DEFAULTS, Server, accepts_connections, free
 
 
 def prepare(directory: Path, properties: Mapping[str, str] = {}, *, port: int | None = None) -> Server:
-    """A broker on a free port with its log under `directory`, not started yet. A listening port is a serving one."""
+    """A broker on a free port with its log under `directory`, not started yet. It serves as soon as it listens."""
     port = port or free_port()
     metrics_port = free_port()
     written = {

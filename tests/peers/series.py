@@ -1,4 +1,4 @@
-"""The series of a server, under the names of Strimzi's rules: scraped from ours, read through JMX from Apache Kafka."""
+"""The metrics of a server, with the names of Strimzi's rules: scraped from ours, read through JMX from Apache Kafka."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tests.peers.server import Server
 
 Samples = dict[str, list[tuple[dict[str, str], float]]]
 
-# Of all beans those that count events; a scrape of ours has many more series than these.
+# The beans that count events; a scrape of ours has many more series.
 _BEANS = ("kafka.server:type=BrokerTopicMetrics,*", "kafka.network:type=RequestMetrics,name=ErrorsPerSec,*")
 _BEAN = re.compile(r"kafka\.(\w+):type=(\w+),name=(\w+)PerSec((?:,\w+=[^,]*)*):Count=(\d+)\Z")
 
 
 def read(server: Server) -> Samples:
-    """All series, or of Apache Kafka the counters of topics and errors."""
+    """All series; for Apache Kafka only the counters of topics and errors."""
     samples: Samples = {}
     for name, labels, value in _scraped(server) if server.jmx_port is None else _counted(server):
         samples.setdefault(name, []).append((labels, value))
@@ -27,10 +27,10 @@ def read(server: Server) -> Samples:
 
 
 def value(samples: Samples, name: str, **labels: str) -> float:
-    """The one series of this name with these labels among its own; without labels the one that has none."""
+    """The single series with this name and these labels; without labels the one that has none."""
     found = [number for own, number in samples.get(name, ()) if (labels.items() <= own.items() if labels else not own)]
     assert len(found) <= 1, (name, labels)
-    return found[0] if found else 0  # Kafka has a series only when something was counted
+    return found[0] if found else 0  # Kafka has a series only after the first count
 
 
 def get(url: str) -> tuple[int, str]:
@@ -45,7 +45,7 @@ def _scraped(server: Server) -> Iterator[tuple[str, dict[str, str], float]]:
 
 
 def _counted(server: Server) -> Iterator[tuple[str, dict[str, str], float]]:
-    """As `kafka_$1_$2_$3_total` makes series of beans whose names end in PerSec."""
+    """The name of a PerSec bean by the rule `kafka_$1_$2_$3_total`."""
     url = f"service:jmx:rmi:///jndi/rmi://{server.host}:{server.jmx_port}/jmxrmi"
     names = [argument for bean in _BEANS for argument in ("--object-name", bean)]
     options = ["--attributes", "Count", "--one-time", "--report-format", "properties"]

@@ -1,4 +1,4 @@
-"""A server under test: a process of its own, listening on loopback, its log in a directory of its own."""
+"""A server under test: a process that listens on loopback, with a log directory of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Below the range that Linux hands out to outgoing connections, so that a restarted server finds its port free.
+# Below the range of Linux for outgoing connections, so that the port of a restarted server is free.
 PORTS = range(10_000, 32_000)
 
 TOPIC_DEFAULTS = {
@@ -74,7 +74,7 @@ class Server:
         return self.process.wait(timeout)
 
     def kill(self) -> None:
-        """SIGKILL: what the process had not handed to the kernel is lost."""
+        """SIGKILL: data that the process had not passed to the kernel are lost."""
         self.process.kill()
         self.process.wait()
 
@@ -82,7 +82,7 @@ class Server:
         return self.output.read_text(errors="replace")
 
     def resident_bytes(self) -> int:
-        """The physical memory that the process occupies."""
+        """The resident memory of the process."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         found = re.search(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
         assert found is not None

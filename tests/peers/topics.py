@@ -1,4 +1,4 @@
-"""Topics of a test's own, on whatever server it runs against."""
+"""Separate topics for each test, on any server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _numbers = itertools.count(1)
 
 
 def name_for(node: pytest.Item) -> str:
-    """A name that no other test uses, and that says whose it is."""
+    """A unique name that contains the name of its test."""
     return f"{re.sub('[^a-z0-9]+', '-', node.name.removeprefix('test_').lower())[:60]}{next(_numbers)}"
 
 

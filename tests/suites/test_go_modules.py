@@ -17,7 +17,7 @@ def test_tests_are_named_by_the_package_without_its_path() -> None:
     assert {name: outcome.result for name, outcome in found.items()} == {"kgo.TestA": Result.PASSED}
 
 
-def test_a_failed_test_keeps_what_it_printed() -> None:
+def test_a_failed_test_keeps_its_output() -> None:
     lines = [event("run", "TestA"), event("output", "TestA", Output="no\n"), event("fail", "TestA"), event("fail")]
 
     found = outcomes_of(lines)
@@ -36,5 +36,5 @@ def test_a_package_that_does_not_build_has_failed() -> None:
     )
 
 
-def test_a_test_inside_a_test_is_named_level_by_level() -> None:
+def test_the_pattern_of_an_inner_test_has_a_part_for_each_level() -> None:
     assert patterns(["TestC", "TestA/b-1"]) == r"^TestA$/^b\-1$|^TestC$"

@@ -1,4 +1,4 @@
-"""Where partitions are and who leads them, what is known of topics and producers, who may do what."""
+"""Requests about partitions and leaders, topics, producers and access rules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Properties of topics, brokers and groups: described, replaced, changed one by one, with everything that can be wrong.
+"""Properties of topics, brokers and groups: describe, replace and change them, with all kinds of errors.
 
-One thing is left out: AlterConfigs with a resource named twice, because Apache Kafka 4.3.1 never answers that.
+The script leaves out AlterConfigs with a resource named twice, because Apache Kafka 4.3.1 never responds to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Groups of the classic protocol: members join, sync, live, commit and leave; administrators look and delete.
+"""Groups of the classic protocol: members join, sync, send heartbeats, commit and leave; admins describe and delete.
 
-One connection asks everything, so that at most one member of a group is ever parked.
+All requests use one connection, so at most one member of a group waits for the others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tests.interop.differential.playing import Seen, Step
 
 GROUP, STATIC, OUTSIDE, VERSIONS = SCRIPTED = "script", "script-static", "script-outside", "script-versions"
 Id = int | str
-"""A member: the number of the id among those that were given out, or an id as it is."""
+"""A member: the index of its id among the ids that the server assigned, or a literal id."""
 
 
 def _id(seen: Seen, member: Id) -> str:
@@ -119,7 +119,7 @@ def delete_offsets(group: str, *topics: str) -> Step:
 
 
 def list_groups(version: int, states: str = "", types: str = "") -> Step:
-    """The groups of this script among all; filters are words."""
+    """List the groups of this script; filters are words."""
     request = ListGroupsRequest(states.split(), types.split())
     return Step(request, version, counts=lambda answer: [row for row in answer.groups if row.group_id in SCRIPTED])
 
@@ -143,15 +143,15 @@ def find(version: int, key: str = GROUP, key_type: int = 0) -> Step:
 
 
 def lives(version: int) -> list[Step]:
-    """A member that does everything in one version of JoinGroup, as far as the other requests go with it.
+    """A single member that uses one version of JoinGroup, and matching versions of the other requests.
 
-    It is the only one, and takes three generations: it joins, joins again, and leaves an empty one.
+    It makes three generations: it joins, joins again, and leaves an empty group.
     """
     member, generation = version, 3 * version + 1
     named = {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
     return [
         join(VERSIONS, version=version),
-        *([join(VERSIONS, member, version)] if version >= 4 else []),  # it was told an id to join with
+        *([join(VERSIONS, member, version)] if version >= 4 else []),  # with the id of the first response
         sync(VERSIONS, member, generation, min(version, 5), **named),
         heartbeat(VERSIONS, member, generation, min(version, 4)),
         join(VERSIONS, member, version, "range roundrobin"),
@@ -183,7 +183,7 @@ MEMBERS = [
     join(GROUP, protocols=""),
     join(GROUP, protocol_type=""),
     describe(GROUP),
-    join(GROUP),  # member 0 is told its id
+    join(GROUP),  # member 0 gets its id
     describe(GROUP, version=5),
     join(GROUP, 0, version=9, protocols="range roundrobin"),
     heartbeat(GROUP, 0, 1),

@@ -1,4 +1,4 @@
-"""Topics, their partitions and their records: created, grown, shortened, described, deleted."""
+"""Topics, partitions and records: create, add, describe and delete them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def create(name: str, partitions: int = 1, **configs: str) -> Step:
 
 
 def offsets(name: str, partitions: int, timestamp: int) -> Step:
-    """Where partitions start (-2) or end (-1), or have their largest timestamp (-3).
+    """The offsets of the start (-2), the end (-1) or the largest timestamp (-3) of partitions.
 
-    Apache Kafka's lead themselves some milliseconds after a creation.
+    In Apache Kafka partitions get a leader some milliseconds after their creation.
     """
     wanted = [ListOffsetsPartition(index, timestamp=timestamp) for index in range(partitions)]
     version = 7 if timestamp == LARGEST_TIMESTAMP else 4

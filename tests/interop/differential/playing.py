@@ -1,17 +1,17 @@
-"""Plays one script of requests to two servers, and tells where their answers differ.
+"""Send one script of requests to two servers, and find the differences between their responses.
 
 ```
 Step(request, version) ─┬─► reference ─► answer ─► plain ─┐
                         └─► subject ───► answer ─► plain ─┴─► differences: path, reference's value, subject's value
 ```
 
-A request may need what only a server knows, such as a topic's id: then it is a function of `Seen`, which has noted what
-the answers to that server's earlier requests said. `plain` turns an answer into dictionaries and lists without what may
-differ for no reason: ids become the names of what they stand for, times and throttling go, lists of structures (whose
-order Kafka leaves to its hash tables) are sorted. Of an error's text only whether there is one counts.
+A request may depend on a value of the server, such as a topic's id: then it is a function of `Seen`, which stores
+values of that server's earlier responses. `plain` converts a response to dictionaries and lists without accidental
+differences: ids become the names of their objects, times and throttling are removed, lists of structures (which Kafka
+keeps in the order of its hash tables) are sorted. Error messages are compared only by their presence.
 
-Apache Kafka's controller answers before its broker has heard of the change: a step that only reads is asked again, a
-bounded number of times, until both answers are the same.
+Apache Kafka's controller responds before its broker has applied a change: a step that only reads is repeated, a bounded
+number of times, until both responses are equal.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ PAUSE = 0.05
 _UNPREDICTABLE = frozenset({"throttle_time_ms", "cluster_id", "host", "port", "usable_bytes"})
 _TEXT = "error_message"
 _UUID_LENGTH = 36
-"""Of what ends an id of a member that a server gave out, and no id that a script makes up."""
+"""The end of a member id that a server assigned; no id of a script ends like this."""
 
 
 class Seen:
-    """What a server's answers said so far."""
+    """Values of a server's responses so far."""
 
     def __init__(self, log_dir: str) -> None:
         self.log_dir = log_dir
         self.topic_ids: dict[str, bytes] = {}
-        self.member_ids: list[str] = []  # of classic groups, as they were given out
+        self.member_ids: list[str] = []  # of classic groups, in the order of their assignment
 
     def note(self, answer: Any) -> None:
         for structure in _structures(answer):
@@ -60,8 +60,8 @@ class Seen:
 class Step(NamedTuple):
     """One request.
 
-    `reads`: it changes nothing, and may be asked again. `differs`: why the answers are not the same. `counts`: what of
-    an answer is compared, where others may have had a hand in the rest.
+    `reads`: it changes nothing and may be repeated. `differs`: the reason why the responses are not equal. `counts`:
+    the part of a response that is compared, if other tests may affect the rest.
     """
 
     request: Message | Callable[[Seen], Message]
@@ -72,12 +72,12 @@ class Step(NamedTuple):
 
 
 def accepted(step: Step, reason: str) -> Step:
-    """The same step, with the reason why its answers differ."""
+    """The same step, with the reason why its responses differ."""
     return step._replace(differs=reason)
 
 
 class Difference(NamedTuple):
-    """Where two answers differ; a list's members are all `[]` in `path`."""
+    """A difference between two responses; members of lists are `[]` in `path`."""
 
     path: str
     reference: Any
@@ -92,7 +92,7 @@ class Server(NamedTuple):
 
 
 async def play(steps: Sequence[Step], reference: Server, subject: Server) -> dict[int, list[Difference]]:
-    """Send the script to both servers, and return the differences of each step that has any."""
+    """Send the script to both servers; return the steps with differences."""
     found = {}
     async with Wire("127.0.0.1", reference.port) as first, Wire("127.0.0.1", subject.port) as second:
         sides = ((first, Seen(reference.log_dir)), (second, Seen(subject.log_dir)))
@@ -120,7 +120,7 @@ async def _differences(step: Step, sides: Collection[tuple[Wire, Seen]]) -> list
 
 
 def plain(value: Any, seen: Seen) -> Any:
-    """Return what of an answer is to be compared."""
+    """Return the comparable part of a response."""
     if isinstance(value, msgspec.Struct):
         fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in _UNPREDICTABLE}
         return {name: _plain_field(name, field, seen) for name, field in fields.items()}
@@ -141,7 +141,7 @@ def _plain_field(name: str, value: Any, seen: Seen) -> Any:
 
 
 def compare(reference: Any, subject: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield path and both values wherever two plain answers differ."""
+    """Yield the path and both values of each difference."""
     if isinstance(reference, dict) and isinstance(subject, dict):
         for name in reference:
             if name == _TEXT and (subject[name] or not reference[name]):

@@ -1,4 +1,4 @@
-"""Topics created and deleted, described by name and by id, and the cluster that they are in."""
+"""Topics: create, delete and describe them by name and id; the cluster."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def delete(*names: str, version: int = 5) -> Step:
 
 
 def delete_states(*states: tuple[str | None, str | None]) -> Step:
-    """Delete by names and ids; an id is that of a topic by name, `?` one that no topic has, None none."""
+    """Delete by names and ids; an id is given as the topic's name, `?` is an unknown id, None no id."""
 
     def request(seen: Seen) -> DeleteTopicsRequest:
         ids = {None: bytes(16), "?": AN_ID, **seen.topic_ids}

@@ -1,7 +1,7 @@
-"""One face over the Python clients that others wrote, so that one test shows the same of each of them.
+"""One interface to the Python clients of others, so that one test runs with all of them.
 
 A client produces records to one partition and waits for their acknowledgements, and consumes an assigned partition from
-a chosen start. Group membership stays out: these tests assign.
+a chosen start. Groups are not included: these tests assign partitions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Outgoing(NamedTuple):
     value: bytes | None
     headers: tuple[Header, ...] = ()
     timestamp: int | None = None
-    """Milliseconds; None leaves it to the client."""
+    """Milliseconds; None: chosen by the client."""
 
 
 class Incoming(NamedTuple):
@@ -29,7 +29,7 @@ class Incoming(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where a consumer begins: an offset, the first record not older than a timestamp, or an end of the log."""
+    """The start of a consumer: an offset, the first record not older than a timestamp, or an end of the log."""
 
     kind: Literal["beginning", "end", "offset", "timestamp"]
     value: int = 0
@@ -40,7 +40,7 @@ END = Start("end")
 
 
 def nothing() -> None:
-    """Do nothing once a consumer stands."""
+    """The default for `once_positioned`: do nothing."""
 
 
 class Client(Protocol):
@@ -57,7 +57,7 @@ class Client(Protocol):
         acks: str = "all",
         idempotent: bool = False,
     ) -> list[int]:
-        """Send the records in order and give the offsets acknowledged: none under acks=0."""
+        """Send the records in order and return the acknowledged offsets: none with acks=0."""
 
     def consume(
         self,
@@ -72,7 +72,7 @@ class Client(Protocol):
         """Read exactly `count` records, or fail. `once_positioned` is called when the start has been resolved."""
 
     def offsets(self, bootstrap: str, topic: str, partition: int = 0) -> tuple[int, int]:
-        """The first offset, and the one after the last."""
+        """The first offset, and the offset after the last record."""
 
     def offset_for_time(self, bootstrap: str, topic: str, timestamp: int, partition: int = 0) -> int | None:
-        """The offset of the first record not older than `timestamp`, None when there is none."""
+        """The offset of the first record not older than `timestamp`, or None."""

@@ -1,4 +1,4 @@
-"""The client that comes with Odradek: it is shown to get on with Apache Kafka as the others are shown to with us."""
+"""The client that comes with Odradek, tested with Apache Kafka as the others are tested with Odradek."""
 
 from __future__ import annotations
 

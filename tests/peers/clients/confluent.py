@@ -97,7 +97,7 @@ class Confluent:
 
 
 def _consumer(bootstrap: str) -> Consumer:
-    # librdkafka wants a group.id even from consumers that only assign.
+    # librdkafka requires a group.id even for consumers that only assign.
     return Consumer({"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False})
 
 

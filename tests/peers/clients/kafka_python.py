@@ -1,4 +1,4 @@
-"""kafka-python: threads, pure Python, versions from the newest it knows."""
+"""kafka-python: threads, pure Python, the newest versions that it supports."""
 
 from __future__ import annotations
 

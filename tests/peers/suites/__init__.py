@@ -2,16 +2,16 @@
 
 | module | what |
 |---|---|
-| `__main__` | the command: runs suites, prints passed, failed, known, and fails on what is not known |
-| `franz_go`, `sarama`, `kafka_go`, `kafka_python` | a suite each: what is fetched, what broker it needs, how it runs |
-| `go_modules` | Go modules: fetched, copied, tested, and what `go test -json` printed |
-| `toxiproxy` | the proxy that sarama's suite speaks through |
-| `outcomes` | what became of each test, and whether that was expected |
-| `suite` | what the four have in common |
-| `processes` | commands with a bound in time |
+| `__main__` | the command: runs suites, prints passed, failed, known, and fails on unknown failures |
+| `franz_go`, `sarama`, `kafka_go`, `kafka_python` | one suite each: its source, its broker, its command |
+| `go_modules` | Go modules: fetch, copy and test them; the output of `go test -json` |
+| `toxiproxy` | the proxy of sarama's suite |
+| `outcomes` | the result of each test, and whether it was expected |
+| `suite` | the interface of the four |
+| `processes` | commands with a time limit |
 
-`known_failures.toml` lists tests that are expected to fail, or cannot be run, each with the reason.
+`known_failures.toml` lists tests that are expected to fail, or cannot be run, each with a reason.
 
 A suite is fetched by the ordinary client of its registry into `.peers/`, in one pinned version, and copied before it is
-changed or run. A test that fails and is not known is run once more, since machines stall.
+changed or run. A test that fails and is not known is run once more, since machines may stall.
 """

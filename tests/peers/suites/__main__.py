@@ -1,8 +1,7 @@
 """`python -m tests.peers.suites [SUITE …]`: run the clients' own suites, each against a fresh broker.
 
-Prints a line for each suite, and each test that failed with the last of its output. The status is 1 if a test failed
-that is not known to, or if one that is known to fail does not. What the suites and the broker printed is kept under
-`.peers/suites/`.
+Prints a line for each suite, and each failed test with the end of its output. The status is 1 if an unknown test
+failed, or if a known failure passed. The output of the suites and the broker is kept under `.peers/suites/`.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def _list_known(names: list[str]) -> None:
 
 
 def _run(suite: Suite) -> bool:
-    """Run one suite, print what came of it, and return whether that was expected."""
+    """Run one suite, print its result, and return whether it was expected."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{suite.name}.log"
     log.write_text("")

@@ -13,7 +13,7 @@ from tests.peers.availability import PEERS
 from tests.peers.suites.outcomes import Outcome, Outcomes, Result
 from tests.peers.suites.processes import lines_of, run
 
-# Writable, so that `make clean` can remove it; what go.sum lacks for the tests is added in the copy.
+# Writable, so that `make clean` can remove it; missing entries of go.sum are added in the copy.
 ENVIRONMENT = {"GOMODCACHE": str(PEERS / "go"), "GOFLAGS": "-modcacherw -mod=mod", "GOBIN": str(PEERS / "go-bin")}
 
 _FETCH_SECONDS = 300
@@ -44,7 +44,7 @@ def install(package: str, version: str) -> Path:
 
 
 def rewrite(files: Iterable[Path], pattern: str, replacement: str) -> None:
-    """Replace a regular expression in the files. Raises `SystemExit` if it is nowhere: then the suite has changed."""
+    """Replace a regular expression in the files. Raises `SystemExit` without a match: then the suite has changed."""
     found = 0
     for path in files:
         text, count = re.subn(pattern, replacement, path.read_text())
@@ -68,22 +68,22 @@ def run_tests(
 ) -> Outcomes:
     """Run `go test` on the packages of a module for at most `timeout` seconds.
 
-    `skip` are tests to leave out, `only` those to run, all others if there are none; both by the names of `Outcomes`.
+    `skip` are the tests to leave out, `only` those to run (empty: all others); both by the names of `Outcomes`.
     """
     command = [go(), "test", "-json", "-count=1", f"-timeout={timeout:.0f}s", *arguments]
     if skip:
         command.append(f"-skip={patterns([_without_package(name) for name in skip])}")
-    if only:  # what is around it as a whole, for tests inside a test may depend on each other
+    if only:  # the outer test as a whole, for its inner tests may depend on each other
         command.append(f"-run={patterns([_without_package(name).partition('/')[0] for name in only])}")
-    # Compiling counts, too, and go ends its tests itself a little earlier, with a stack of each.
+    # The time includes compilation; go itself stops its tests a little earlier, with their stacks.
     lines = lines_of([*command, *packages], directory, {**ENVIRONMENT, **environment}, timeout + 300, log)
     return outcomes_of(lines)
 
 
 def outcomes_of(lines: Iterable[str]) -> Outcomes:
-    """Read what `go test -json` prints. Tests are named `package.Test/inner`, the package without its path.
+    """Parse the output of `go test -json`. Tests are named `package.Test/inner`, the package without its path.
 
-    A test that has begun and not ended has failed; so has a package whose tests could not be run, by its own name.
+    A test that has started and not ended has failed; so has a package whose tests could not run, under its own name.
     """
     outcomes: Outcomes = {}
     outputs: dict[str, deque[str]] = {}
@@ -112,13 +112,13 @@ def _note(outcomes: Outcomes, name: str, outcome: Outcome, *, is_test: bool) -> 
 
 
 def _name(event: Mapping[str, str]) -> str:
-    # A package that does not build has an ImportPath with the tests' name behind a space.
+    # A package that does not build has an ImportPath with the tests' name after a space.
     package = (event.get("Package") or event.get("ImportPath", "")).split(" ")[0].rsplit("/", 1)[-1]
     return f"{package}.{event['Test']}" if "Test" in event else package
 
 
 def patterns(tests: Collection[str]) -> str:
-    """Return what go's options take for tests without their packages: a pattern for each level, slashes between."""
+    """Return the pattern of tests for go's options, without packages: one part for each level, separated by slashes."""
     return "|".join(sorted({"/".join(f"^{re.escape(level)}$" for level in test.split("/")) for test in tests}))
 
 

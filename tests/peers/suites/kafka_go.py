@@ -1,4 +1,4 @@
-"""kafka-go's suite. It speaks to localhost:9092, wherever that is; the copy speaks to the broker of this run."""
+"""kafka-go's suite. It connects to localhost:9092; the copy connects to the broker of this run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class KafkaGo:
         go_modules.copy_module("github.com/segmentio/kafka-go", self.version, directory)
         sources = list(directory.rglob("*.go"))
         go_modules.rewrite(sources, r"\b9092\b", str(broker.port))
-        # The listener with SASL, which there is none of: a port that nobody listens on.
+        # There is no listener with SASL: an unused port.
         go_modules.rewrite(sources, r"(localhost|127\.0\.0\.1):9093\b", rf"\1:{free_port()}")
 
     def run(self, directory: Path, broker: Server, log: Path, skip: Collection[str], only: Collection[str]) -> Outcomes:

@@ -17,10 +17,10 @@ _SECONDS = 900
 _SECONDS_A_TEST = 120
 _FETCH_SECONDS = 300
 
-# The distribution lacks this module: it is packed without what is not named test*.py.
+# The distribution lacks this module: it contains only modules named test*.py.
 _SERVICE = '''
 class ExternalService:
-    """A broker that others have started."""
+    """The broker of this run, in place of the suite's own."""
 
     def __init__(self, host, port):
         self.host, self.port = host, port
@@ -33,7 +33,7 @@ class ExternalService:
 
 
 class SpawnedService:
-    """Never used: no broker is started by these tests."""
+    """Never used, because these tests start no broker."""
 '''
 
 

@@ -1,4 +1,4 @@
-"""What became of the tests of a suite, and how that compares with what is expected."""
+"""The results of a suite's tests, compared with the expected ones."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class Result(Enum):
 
 @dataclass
 class Outcome:
-    """What became of one test; `output` is the last of what a failed one printed."""
+    """The result of one test; `output` is the end of a failed one's output."""
 
     result: Result
     output: str = ""
 
 
 Outcomes = dict[str, Outcome]
-"""By the test's name; a test inside a test has the name of both, with a slash between."""
+"""By the test's name; the name of an inner test follows the outer one after a slash."""
 
 
 @dataclass(frozen=True)
 class Expectations:
-    """Tests of a suite that are expected to fail, or to fail sometimes, and those that are not run, with reasons.
+    """Tests of a suite that are expected to fail, or to fail sometimes, and tests that are not run, with reasons.
 
     A name stands for the test of that name and for all tests inside it.
     """
@@ -47,7 +47,7 @@ class Expectations:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The figures of one suite. `stale` are expectations that no failed test bears out."""
+    """The counts of one suite. `stale` are expectations without a failed test."""
 
     passed: int
     skipped: int
@@ -82,7 +82,7 @@ def verdict_on(outcomes: Outcomes, expected: Expectations) -> Verdict:
 
 
 def innermost(outcomes: Outcomes) -> Outcomes:
-    """Return the tests that have no tests inside them, and those that failed although nothing inside them did."""
+    """Return the tests without inner tests, and those that failed although no inner test did."""
     parents = {name[:end] for name in outcomes for end in _slashes(name)}
     failed = [name for name, outcome in outcomes.items() if outcome.result is Result.FAILED]
     return {

@@ -1,4 +1,4 @@
-"""Commands that are ended, with all that they have started, when their time is up."""
+"""Commands with a time limit, which ends their child processes, too."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 def lines_of(
     command: Sequence[str], directory: Path, environment: Mapping[str, str], timeout: float, errors: Path
 ) -> Iterator[str]:
-    """Yield the lines that `command` prints, until it ends or `timeout` seconds are over; stderr goes to `errors`."""
+    """Yield the lines that `command` prints, until it ends or for `timeout` seconds; stderr goes to `errors`."""
     with errors.open("ab") as file:
         process = subprocess.Popen(
             command,
@@ -38,7 +38,7 @@ def lines_of(
 
 
 def run(command: Sequence[str], directory: Path, environment: Mapping[str, str], timeout: float) -> str:
-    """Return what `command` printed. Raises `SystemExit` with its errors if it fails."""
+    """Return the output of `command`. Raises `SystemExit` with its errors if it fails."""
     done = subprocess.run(
         command,
         cwd=directory,
@@ -55,7 +55,7 @@ def run(command: Sequence[str], directory: Path, environment: Mapping[str, str],
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Kill the process group that the command leads, if any of it is left."""
+    """Kill the process group of the command, if it still exists."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:

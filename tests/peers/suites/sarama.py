@@ -1,7 +1,7 @@
 """sarama's functional suite. It expects five brokers behind toxiproxy, and topics with three replicas.
 
-Here all five proxies lead to one broker, which tells its clients the address of the first, and topics have one replica.
-What needs more brokers, or Docker to stop them, is known to fail; no Docker is within its reach.
+Here all five proxies lead to one broker, which advertises the address of the first, and topics have one replica. Tests
+that need more brokers, or Docker to stop them, are known failures; Docker is not available to them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Sarama:
 
 
 def _functional_tests(directory: Path) -> list[str]:
-    """The tests that need a broker; the others come with the same build tag."""
+    """The tests that need a broker; the others have the same build tag."""
     found = []
     for path in sorted(directory.glob("functional_*_test.go")):
         found += re.findall(r"^func (Test\w+)\(t ", path.read_text(), re.MULTILINE)
@@ -74,7 +74,7 @@ def _functional_tests(directory: Path) -> list[str]:
 
 
 def _free_ports(count: int) -> int:
-    """Return the first of `count` ports in a row that are free."""
+    """Return the first of `count` consecutive free ports."""
     while True:
         first = free_port()
         if all(_is_free(first + offset) for offset in range(1, count)):

@@ -1,4 +1,4 @@
-"""One suite: how it gets here, what broker it expects, how it is run."""
+"""One suite: its source, the broker that it expects, and its command."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Suite(Protocol):
     version: str
 
     def properties(self, port: int) -> Mapping[str, str]:
-        """Return the properties that the broker on `port` needs beside those of `tests.peers.odradek`."""
+        """Return the properties that the broker on `port` needs in addition to those of `tests.peers.odradek`."""
 
     def prepare(self, directory: Path, broker: Server) -> None:
         """Fetch the suite, and copy it to `directory`, changed so that it finds `broker`."""
 
     def run(self, directory: Path, broker: Server, log: Path, skip: Collection[str], only: Collection[str]) -> Outcomes:
-        """Run all tests but `skip`, or `only` those named; append what there is to read about it to `log`."""
+        """Run all tests except `skip`, or `only` those named; append the output to `log`."""

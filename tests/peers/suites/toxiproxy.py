@@ -1,4 +1,4 @@
-"""Toxiproxy: proxies whose connections can be broken by HTTP; sarama's suite reaches its brokers through them."""
+"""Toxiproxy: proxies whose connections can be cut by HTTP; sarama's suite connects to its brokers through them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _VERSION = "v2.5.0"
 
 @contextmanager
 def proxies(upstream: str, ports: dict[str, int], output: Path) -> Iterator[str]:
-    """Run proxies to `upstream`, each by its name on its port; yield the URL that they are controlled by."""
+    """Run proxies to `upstream`, by name and port; yield the URL of their API."""
     server = go_modules.install(_MODULE, _VERSION) / "server"
     port = free_port()
     process = Server(
