@@ -1,7 +1,7 @@
-"""The bundled asyncio client: `Producer`, `Consumer`, `Admin`, what goes in and out of them, and their errors.
+"""The bundled asyncio client: `Producer`, `Consumer`, `Admin`, their arguments, results and errors.
 
-Everything else in this package is how they work, for its readers and for the command line (`python -m client`); names
-that are not listed here may change. Import is lazy, so that a command loads only what it uses.
+Only the names in `__all__` are public; all others may change. Each is imported at its first use, so that a command
+loads only the modules that it needs.
 
 | module | what |
 |---|---|

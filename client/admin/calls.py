@@ -45,7 +45,7 @@ V = TypeVar("V")
 
 Outcomes = Mapping[K, V | ClientError]
 Attempt = Callable[[Sequence[K]], Awaitable[Outcomes[K, V]]]
-Ask = Callable[[Connection, Sequence[K]], Awaitable[Outcomes[K, V]]]
+BrokerCall = Callable[[Connection, Sequence[K]], Awaitable[Outcomes[K, V]]]
 
 _CALLER_ERRORS = (ClosedError, ConfigurationError)  # raised by the call instead of becoming the error of an item
 _MAY_STILL_HAPPEN = "The request may still be executed"
@@ -84,7 +84,7 @@ class Calls:
         return Results({item: results[item] for item in order})
 
     async def once(
-        self, tried: str, ask: Callable[[Connection], Awaitable[V]], timeout_ms: int | None, node_id: int | None = None
+        self, tried: str, call: Callable[[Connection], Awaitable[V]], timeout_ms: int | None, node_id: int | None = None
     ) -> V:
         """Get the single result of a call from one broker, or from any. Raises ClientError."""
 
@@ -93,7 +93,7 @@ class Calls:
             if isinstance(target, ClientError):
                 return dict.fromkeys(items, target)
             connection = await (self.cluster.any_connection() if target is None else self.cluster.connection(target))
-            return dict.fromkeys(items, await ask(connection))
+            return dict.fromkeys(items, await call(connection))
 
         return (await self.for_each(tried, [tried], attempt, timeout_ms)).value(tried)
 
@@ -119,7 +119,7 @@ class Calls:
         return ClientError(tried, cause, "Check its id, and that it runs")
 
     async def at_brokers(
-        self, targets: Mapping[K, int | ClientError | None], ask: Ask[K, V]
+        self, targets: Mapping[K, int | ClientError | None], call: BrokerCall[K, V]
     ) -> dict[K, V | ClientError]:
         """Send the items to their brokers (None: any), all at once. An error as target is the item's outcome."""
         outcomes: dict[K, V | ClientError] = {}
@@ -130,7 +130,7 @@ class Calls:
             else:
                 by_broker.setdefault(target, []).append(item)
         for answered in await asyncio.gather(
-            *(self._send_to(target, items, ask) for target, items in by_broker.items())
+            *(self._send_to(target, items, call) for target, items in by_broker.items())
         ):
             outcomes.update(answered)
         return outcomes
@@ -155,10 +155,10 @@ class Calls:
         image = ClusterImage().merge(response)
         return {partition: _leader(image, tried, partition, connection.name) for partition in partitions}
 
-    async def _send_to(self, target: int | None, items: list[K], ask: Ask[K, V]) -> Outcomes[K, V]:
+    async def _send_to(self, target: int | None, items: list[K], call: BrokerCall[K, V]) -> Outcomes[K, V]:
         try:
             connection = await (self.cluster.any_connection() if target is None else self.cluster.connection(target))
-            return await ask(connection, items)
+            return await call(connection, items)
         except _CALLER_ERRORS:
             raise
         except ClientError as error:

@@ -19,7 +19,7 @@ _FIRST_WITH_FENCED_BROKERS = 2
 async def describe_cluster(calls: Calls, *, include_fenced: bool, timeout_ms: int | None) -> ClusterDescription:
     tried = "describe the cluster"
 
-    async def ask(connection: Connection) -> ClusterDescription:
+    async def call(connection: Connection) -> ClusterDescription:
         version = connection.versions.highest(
             _DESCRIBE_CLUSTER_KEY, at_least=_FIRST_WITH_FENCED_BROKERS if include_fenced else 0
         )
@@ -34,25 +34,25 @@ async def describe_cluster(calls: Calls, *, include_fenced: bool, timeout_ms: in
             tuple(BrokerDescription(one.broker_id, one.host, one.port, one.rack, one.is_fenced) for one in brokers),
         )
 
-    return await calls.once(tried, ask, timeout_ms)
+    return await calls.once(tried, call, timeout_ms)
 
 
 async def describe_features(calls: Calls, *, node_id: int | None, timeout_ms: int | None) -> FeatureDescription:
-    async def ask(connection: Connection) -> FeatureDescription:
+    async def call(connection: Connection) -> FeatureDescription:
         response = await _api_versions(connection)
         finalized = {one.name: (one.min_version_level, one.max_version_level) for one in response.finalized_features}
         supported = {one.name: (one.min_version, one.max_version) for one in response.supported_features}
         return FeatureDescription(finalized, response.finalized_features_epoch, supported)
 
-    return await calls.once("describe features", ask, timeout_ms, node_id)
+    return await calls.once("describe features", call, timeout_ms, node_id)
 
 
 async def api_versions(calls: Calls, *, timeout_ms: int | None) -> Results[int, tuple[ApiRange, ...]]:
-    async def ask(connection: Connection, brokers: Sequence[int]) -> Outcomes[int, tuple[ApiRange, ...]]:
+    async def call(connection: Connection, brokers: Sequence[int]) -> Outcomes[int, tuple[ApiRange, ...]]:
         return dict.fromkeys(brokers, _ranges(await _api_versions(connection)))
 
     async def attempt(brokers: Sequence[int]) -> Outcomes[int, tuple[ApiRange, ...]]:
-        return await calls.at_brokers({broker: broker for broker in brokers}, ask)
+        return await calls.at_brokers({broker: broker for broker in brokers}, call)
 
     return await calls.for_each("request API versions", sorted(calls.cluster.image.brokers), attempt, timeout_ms)
 

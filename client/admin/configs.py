@@ -39,7 +39,7 @@ async def describe_configs(
 ) -> Results[ConfigResource, Configs]:
     keys = None if names is None else list(names)
 
-    async def ask(connection: Connection, requested: Sequence[ConfigResource]) -> Outcomes[ConfigResource, Configs]:
+    async def call(connection: Connection, requested: Sequence[ConfigResource]) -> Outcomes[ConfigResource, Configs]:
         wanted = [DescribeConfigsResource(resource.type, resource.name, keys) for resource in requested]
         request = DescribeConfigsRequest(wanted, include_synonyms, include_documentation)
         response = await connection.send(request, DescribeConfigsResponse)
@@ -54,7 +54,7 @@ async def describe_configs(
         return outcomes
 
     async def attempt(left: Sequence[ConfigResource]) -> Outcomes[ConfigResource, Configs]:
-        return await calls.at_brokers(await _targets(calls, "describe configs", left), ask)
+        return await calls.at_brokers(await _targets(calls, "describe configs", left), call)
 
     return await calls.for_each("describe configs", resources, attempt, timeout_ms)
 
@@ -71,7 +71,7 @@ async def alter_configs(
         for resource, of_resource in changes.items()
     }
 
-    async def ask(connection: Connection, requested: Sequence[ConfigResource]) -> Outcomes[ConfigResource, None]:
+    async def call(connection: Connection, requested: Sequence[ConfigResource]) -> Outcomes[ConfigResource, None]:
         resources = [AlterConfigsResource(resource.type, resource.name, wanted[resource]) for resource in requested]
         request = IncrementalAlterConfigsRequest(resources, validate_only)
         response = await connection.send(request, IncrementalAlterConfigsResponse)
@@ -86,7 +86,7 @@ async def alter_configs(
         return outcomes
 
     async def attempt(left: Sequence[ConfigResource]) -> Outcomes[ConfigResource, None]:
-        return await calls.at_brokers(await _targets(calls, "change configs", left), ask)
+        return await calls.at_brokers(await _targets(calls, "change configs", left), call)
 
     return await calls.for_each("change configs", wanted, attempt, timeout_ms)
 

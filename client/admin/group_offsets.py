@@ -56,7 +56,7 @@ async def list_group_offsets(
     tried = "read committed offsets"
     wanted = {group: None if partitions is None else list(partitions) for group, partitions in groups.items()}
 
-    async def ask(connection: Connection, requested: Sequence[str]) -> Outcomes[str, Committed]:
+    async def call(connection: Connection, requested: Sequence[str]) -> Outcomes[str, Committed]:
         request = OffsetFetchRequest(require_stable=require_stable)
         for group in requested:
             request.groups.append(OffsetFetchRequestGroup(group, topics=_by_topic(wanted[group])))
@@ -70,7 +70,7 @@ async def list_group_offsets(
         }
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, Committed]:
-        return await calls.at_brokers(await coordinators(calls, tried, left), ask)
+        return await calls.at_brokers(await coordinators(calls, tried, left), call)
 
     return await calls.for_each(tried, wanted, attempt, timeout_ms)
 
@@ -80,7 +80,7 @@ async def alter_group_offsets(
 ) -> Results[TopicPartition, None]:
     tried = f"commit offsets of group {group}"
 
-    async def ask(connection: Connection, partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
+    async def call(connection: Connection, partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for partition in partitions:
             at = offsets[partition]
@@ -104,7 +104,7 @@ async def alter_group_offsets(
             for row in result.partitions
         }
 
-    return await _of_one_group(calls, tried, group, offsets, ask, timeout_ms)
+    return await _of_one_group(calls, tried, group, offsets, call, timeout_ms)
 
 
 async def delete_group_offsets(
@@ -112,7 +112,7 @@ async def delete_group_offsets(
 ) -> Results[TopicPartition, None]:
     tried = f"delete offsets of group {group}"
 
-    async def ask(connection: Connection, requested: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
+    async def call(connection: Connection, requested: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
         topics: dict[str, OffsetDeleteRequestTopic] = {}
         for name, index in requested:
             topic = topics.setdefault(name, OffsetDeleteRequestTopic(name, []))
@@ -128,7 +128,7 @@ async def delete_group_offsets(
             for row in result.partitions
         }
 
-    return await _of_one_group(calls, tried, group, partitions, ask, timeout_ms)
+    return await _of_one_group(calls, tried, group, partitions, call, timeout_ms)
 
 
 async def group_lag(calls: Calls, group: str, *, timeout_ms: int | None) -> Results[TopicPartition, PartitionLag]:
@@ -154,12 +154,12 @@ async def _of_one_group(
     tried: str,
     group: str,
     partitions: Iterable[TopicPartition],
-    ask: Callable[[Connection, Sequence[TopicPartition]], Awaitable[Outcomes[TopicPartition, None]]],
+    call: Callable[[Connection, Sequence[TopicPartition]], Awaitable[Outcomes[TopicPartition, None]]],
     timeout_ms: int | None,
 ) -> Results[TopicPartition, None]:
     async def attempt(left: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
         target = (await coordinators(calls, tried, [group]))[group]
-        return await calls.at_brokers(dict.fromkeys(left, target), ask)
+        return await calls.at_brokers(dict.fromkeys(left, target), call)
 
     return await calls.for_each(tried, partitions, attempt, timeout_ms)
 

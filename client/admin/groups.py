@@ -35,7 +35,7 @@ async def list_groups(
 ) -> dict[str, GroupListing]:
     tried = "list groups"
 
-    async def ask(connection: Connection, brokers: Sequence[int]) -> Outcomes[int, list[GroupListing]]:
+    async def call(connection: Connection, brokers: Sequence[int]) -> Outcomes[int, list[GroupListing]]:
         at_least = _FIRST_WITH_TYPES if types else _FIRST_WITH_STATES if states else 0
         version = connection.versions.highest(_LIST_GROUPS_KEY, at_least=at_least)
         response = await connection.send(
@@ -52,7 +52,7 @@ async def list_groups(
         }
 
     async def attempt(brokers: Sequence[int]) -> Outcomes[int, list[GroupListing]]:
-        return await calls.at_brokers({broker: broker for broker in brokers}, ask)
+        return await calls.at_brokers({broker: broker for broker in brokers}, call)
 
     responses = await calls.for_each(tried, sorted(calls.cluster.image.brokers), attempt, timeout_ms)
     found = {listing.group_id: listing for of_broker in responses.values_or_raise().values() for listing in of_broker}
@@ -64,7 +64,7 @@ async def describe_groups(
 ) -> Results[str, GroupDescription]:
     tried = "describe a group"
 
-    async def ask(connection: Connection, requested: Sequence[str]) -> Outcomes[str, GroupDescription]:
+    async def call(connection: Connection, requested: Sequence[str]) -> Outcomes[str, GroupDescription]:
         outcomes: dict[str, GroupDescription | ClientError] = {}
         try:
             outcomes.update(await _describe_newer(connection, requested, tried))
@@ -77,7 +77,7 @@ async def describe_groups(
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, GroupDescription]:
         targets = await coordinators(calls, tried, left)
-        outcomes = await calls.at_brokers(targets, ask)
+        outcomes = await calls.at_brokers(targets, call)
         return {group: _with_coordinator(outcome, targets[group]) for group, outcome in outcomes.items()}
 
     return await calls.for_each(tried, groups, attempt, timeout_ms)
@@ -86,7 +86,7 @@ async def describe_groups(
 async def delete_groups(calls: Calls, groups: Iterable[str], *, timeout_ms: int | None) -> Results[str, None]:
     tried = "delete a group"
 
-    async def ask(connection: Connection, requested: Sequence[str]) -> Outcomes[str, None]:
+    async def call(connection: Connection, requested: Sequence[str]) -> Outcomes[str, None]:
         response = await connection.send(DeleteGroupsRequest(list(requested)), DeleteGroupsResponse)
         return {
             result.group_id: group_error(result.error_code, tried, result.group_id, connection)
@@ -96,7 +96,7 @@ async def delete_groups(calls: Calls, groups: Iterable[str], *, timeout_ms: int 
         }
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, None]:
-        return await calls.at_brokers(await coordinators(calls, tried, left), ask)
+        return await calls.at_brokers(await coordinators(calls, tried, left), call)
 
     return await calls.for_each(tried, groups, attempt, timeout_ms)
 

@@ -23,14 +23,14 @@ _TRIED = "describe log directories"
 async def describe_log_dirs(
     calls: Calls, brokers: Iterable[int] | None, *, timeout_ms: int | None
 ) -> Results[int, LogDirs]:
-    async def ask(connection: Connection, requested: Sequence[int]) -> Outcomes[int, LogDirs]:
+    async def call(connection: Connection, requested: Sequence[int]) -> Outcomes[int, LogDirs]:
         response = await connection.send(DescribeLogDirsRequest(None), DescribeLogDirsResponse)
         if response.error_code:
             raise broker_error(response.error_code, _TRIED, broker=connection.name)
         return dict.fromkeys(requested, tuple(_described(result, connection) for result in response.results))
 
     async def attempt(left: Sequence[int]) -> Outcomes[int, LogDirs]:
-        return await calls.at_brokers({broker: await calls.existing_broker(_TRIED, broker) for broker in left}, ask)
+        return await calls.at_brokers({broker: await calls.existing_broker(_TRIED, broker) for broker in left}, call)
 
     wanted = sorted(calls.cluster.image.brokers) if brokers is None else brokers
     return await calls.for_each(_TRIED, wanted, attempt, timeout_ms)

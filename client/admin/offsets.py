@@ -28,7 +28,7 @@ async def list_offsets(
 ) -> Results[TopicPartition, OffsetAndTimestamp]:
     tried = "look up an offset"
 
-    async def ask(
+    async def call(
         connection: Connection, partitions: Sequence[TopicPartition]
     ) -> Outcomes[TopicPartition, OffsetAndTimestamp]:
         topics: dict[str, ListOffsetsTopic] = {}
@@ -54,6 +54,6 @@ async def list_offsets(
         }
 
     async def attempt(partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndTimestamp]:
-        return await calls.at_brokers(await calls.leaders(tried, partitions), ask)
+        return await calls.at_brokers(await calls.leaders(tried, partitions), call)
 
     return await calls.for_each(tried, targets, attempt, timeout_ms)

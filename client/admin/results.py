@@ -47,15 +47,15 @@ class Results(dict[K, V | ClientError]):
         return {item: outcome for item, outcome in self.items() if isinstance(outcome, ClientError)}
 
 
-class _Known(IntEnum):
+class _ProtocolCode(IntEnum):
     """Codes of the protocol; a code of a newer broker is UNKNOWN."""
 
     @classmethod
-    def _missing_(cls, value: object) -> _Known:  # noqa: ARG003 - all others are UNKNOWN
+    def _missing_(cls, value: object) -> _ProtocolCode:  # noqa: ARG003 - all others are UNKNOWN
         return cls["UNKNOWN"]
 
 
-class ConfigSource(_Known):
+class ConfigSource(_ProtocolCode):
     """The level that the value of a config comes from; the first of these that has a value is in force."""
 
     UNKNOWN = 0
@@ -69,7 +69,7 @@ class ConfigSource(_Known):
     DYNAMIC_GROUP_CONFIG = 8
 
 
-class ConfigType(_Known):
+class ConfigType(_ProtocolCode):
     """The type of a config's value."""
 
     UNKNOWN = 0

@@ -159,7 +159,7 @@ async def describe_topics(
 
 
 async def list_topics(calls: Calls, *, include_internal: bool, timeout_ms: int | None) -> dict[str, TopicListing]:
-    async def ask(connection: Connection) -> dict[str, TopicListing]:
+    async def call(connection: Connection) -> dict[str, TopicListing]:
         response = await calls.metadata(connection, None)
         return {
             result.name: TopicListing(
@@ -169,7 +169,7 @@ async def list_topics(calls: Calls, *, include_internal: bool, timeout_ms: int |
             if result.name is not None and (include_internal or not result.is_internal)
         }
 
-    return await calls.once("list topics", ask, timeout_ms)
+    return await calls.once("list topics", call, timeout_ms)
 
 
 async def create_partitions(
@@ -199,7 +199,7 @@ async def delete_records(
 ) -> Results[TopicPartition, int]:
     tried = "delete records"
 
-    async def ask(connection: Connection, partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, int]:
+    async def call(connection: Connection, partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, int]:
         topics: dict[str, DeleteRecordsTopic] = {}
         for partition in partitions:
             topic = topics.setdefault(partition.topic, DeleteRecordsTopic(partition.topic, []))
@@ -217,7 +217,7 @@ async def delete_records(
         }
 
     async def attempt(partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, int]:
-        return await calls.at_brokers(await calls.leaders(tried, partitions), ask)
+        return await calls.at_brokers(await calls.leaders(tried, partitions), call)
 
     return await calls.for_each(tried, before, attempt, timeout_ms)
 

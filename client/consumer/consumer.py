@@ -313,9 +313,9 @@ class Consumer:
         self._check_open()
         self._fetcher.start()
         limit = max_records or self._config.max_poll_records
-        if self._group is None and (records := self._collector.buffered(limit)):
+        if self._group is None and (records := self._collector.collect_buffered(limit)):
             return records  # without a group no timer is needed, which costs as much as 20 records
-        return await self._collector.take(limit, timeout_ms)
+        return await self._collector.collect(limit, timeout_ms)
 
     def __aiter__(self) -> Self:
         return self

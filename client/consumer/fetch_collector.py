@@ -31,7 +31,7 @@ class FetchCollector:
         self._fetcher = fetcher
         self._poll_group = poll_group
 
-    async def take(self, limit: int, timeout_ms: float | None) -> list[ConsumerRecord]:
+    async def collect(self, limit: int, timeout_ms: float | None) -> list[ConsumerRecord]:
         """Return up to `limit` records as soon as there are any; [] after `timeout_ms`. Raises as `Consumer.poll`."""
         arrived = self._fetcher.arrived
         deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
@@ -40,14 +40,14 @@ class FetchCollector:
                 async with asyncio.timeout_at(deadline):
                     await self._poll_group()
                     arrived.clear()
-                    if records := self.buffered(limit):
+                    if records := self.collect_buffered(limit):
                         return records
                     self._raise_error()
                     await arrived.wait()
             except TimeoutError:
                 return []
 
-    def buffered(self, limit: int) -> list[ConsumerRecord]:
+    def collect_buffered(self, limit: int) -> list[ConsumerRecord]:
         """Return up to `limit` buffered records, without a poll of the group. Raises CorruptRecordsError."""
         subscription = self._subscription
         records: list[ConsumerRecord] = []

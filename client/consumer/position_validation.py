@@ -37,7 +37,7 @@ from odradek.protocol.messages.offset_for_leader_epoch import (
 _LOG = logging.getLogger(__name__)
 
 _CONSUMER = -1  # the replica id of a client
-_TRIED = "compare the log with what was read"
+_TRIED = "validate the position"
 
 Failures = list[tuple[PartitionState, ClientError]]
 

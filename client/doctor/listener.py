@@ -36,7 +36,7 @@ _PEERS = {
 }
 
 
-class Examined(NamedTuple):
+class Examination(NamedTuple):
     """The findings about an address; `connection` is None if no broker responds."""
 
     findings: list[Finding]
@@ -50,7 +50,7 @@ class Examiner:
         self._network = network
         self._seconds = seconds
 
-    async def examine(self, address: Address, subject: str) -> Examined:
+    async def examine(self, address: Address, subject: str) -> Examination:
         """Resolve, connect and negotiate; `subject` is the address in the findings."""
         try:
             resolved = await self._resolve(address)
@@ -58,7 +58,7 @@ class Examiner:
             reason = getattr(error, "strerror", None) or "no response from the name server in time"
             cure = "Check the spelling, /etc/hosts and DNS on this machine"
             text = f"{address.host} cannot be resolved ({reason})"
-            return Examined([Finding(Severity.PROBLEM, subject, text, cure)], None)
+            return Examination([Finding(Severity.PROBLEM, subject, text, cure)], None)
         began = time.monotonic()
         attempts = await asyncio.gather(*(self._open(one) for one in resolved))
         milliseconds = (time.monotonic() - began) * 1000
@@ -67,11 +67,11 @@ class Examiner:
         for spare in connections[1:]:
             spare.close()
         if not connections:
-            return Examined([await self._no_broker(subject, failures)], None)
+            return Examination([await self._no_broker(subject, failures)], None)
         findings = [Finding(Severity.OK, subject, f"a Kafka broker responds ({milliseconds:.0f} ms)")]
         if failures:
             findings.append(_half_reachable(subject, address, failures, connections[0]))
-        return Examined(findings, connections[0])
+        return Examination(findings, connections[0])
 
     async def _resolve(self, address: Address) -> list[Address]:
         async with asyncio.timeout(self._seconds):

@@ -38,14 +38,14 @@ async def identify(address: Address, seconds: float) -> Peer:
         if await _speaks_tls(address, seconds):
             return Peer.TLS
         async with asyncio.timeout(seconds):
-            said = await _answer(address)
+            received = await _response(address)
     except TimeoutError:
         return Peer.SILENT
     except OSError:
         return Peer.CLOSES
-    if said.startswith(b"HTTP/"):
+    if received.startswith(b"HTTP/"):
         return Peer.HTTP
-    return Peer.OTHER if said else Peer.CLOSES
+    return Peer.OTHER if received else Peer.CLOSES
 
 
 async def _speaks_tls(address: Address, seconds: float) -> bool:
@@ -64,7 +64,7 @@ async def _speaks_tls(address: Address, seconds: float) -> bool:
     return True
 
 
-async def _answer(address: Address) -> bytes:
+async def _response(address: Address) -> bytes:
     reader, writer = await asyncio.open_connection(*address)
     try:
         writer.write(_HTTP_REQUEST)

@@ -82,7 +82,7 @@ def error_action(code: ErrorCode) -> ErrorAction:
     return ErrorAction.RETRY if code.retriable else ErrorAction.FATAL
 
 
-class Joined(NamedTuple):
+class JoinResult(NamedTuple):
     """The result of joining."""
 
     assignor: Assignor
@@ -101,7 +101,7 @@ class ClassicMember:
         self._last: list[TopicPartition] = []  # the last assignment, for sticky assignors
         self._last_generation = NO_GENERATION
 
-    async def join(self, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> Joined:
+    async def join(self, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> JoinResult:
         """Join, or join again, and return the assignment. Raises ClientError for an error that cannot be retried."""
         config = self._config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
@@ -192,7 +192,7 @@ class ClassicMember:
         )
         return write_consumer_protocol(subscription, _SUBSCRIPTION_VERSION)
 
-    async def _sync_group(self, joined: JoinGroupResponse) -> Joined:
+    async def _sync_group(self, joined: JoinGroupResponse) -> JoinResult:
         assignor = ASSIGNORS[joined.protocol_name or ""]
         request = SyncGroupRequest(
             self._coordinator.group_id,
@@ -207,7 +207,7 @@ class ClassicMember:
         response, broker = await self._coordinator.send(request, SyncGroupResponse, purpose=_GROUP)
         if response.error_code:
             raise self._error(response.error_code, "get an assignment in", broker)
-        return Joined(assignor, assigned(decode_consumer_protocol(ConsumerProtocolAssignment, response.assignment)))
+        return JoinResult(assignor, assigned(decode_consumer_protocol(ConsumerProtocolAssignment, response.assignment)))
 
     async def _assign(
         self, assignor: Assignor, members: Sequence[JoinGroupResponseMember]

@@ -7,8 +7,8 @@
 
 A cooperative member that revoked partitions joins again at once: only then can they be assigned to others.
 
-Rebalancing is eager unless all assignors that the member offers are cooperative. The leader joins again, so that
-everything is assigned anew, when subscribed topics are created or deleted or get more partitions. A member with a
+Rebalancing is eager unless all assignors that the member offers are cooperative. The leader joins again, for a
+new assignment, when subscribed topics are created or deleted or get more partitions. A member with a
 pattern joins again when the set of matching topics changes.
 """
 

@@ -33,7 +33,7 @@ NO_GENERATION = -1
 _LAST_BY_NAME = 9  # later versions name topics by id
 
 
-class Committer(NamedTuple):
+class CommitIdentity(NamedTuple):
     """The identity in a commit: a member in its generation, or (-1, "") outside of the group."""
 
     generation: int
@@ -42,17 +42,19 @@ class Committer(NamedTuple):
 
 
 class CommittedOffsets:
-    """The offsets of one group. `committer` returns the identity for the next commit."""
+    """The offsets of one group. `commit_identity` returns the identity for the next commit."""
 
-    def __init__(self, config: ConsumerConfig, coordinator: Coordinator, committer: Callable[[], Committer]) -> None:
+    def __init__(
+        self, config: ConsumerConfig, coordinator: Coordinator, commit_identity: Callable[[], CommitIdentity]
+    ) -> None:
         self._config = config
         self._coordinator = coordinator
-        self._committer = committer
+        self._commit_identity = commit_identity
 
     @property
     def is_member(self) -> bool:
         """Whether commits are sent as a member of the group."""
-        return self._committer().generation != NO_GENERATION
+        return self._commit_identity().generation != NO_GENERATION
 
     async def commit(self, offsets: Offsets, timeout_ms: int) -> None:
         """Commit these offsets, with retries until `timeout_ms` is over. Raises ClientError."""
@@ -90,7 +92,7 @@ class CommittedOffsets:
             raise failure or TimeLimitError(tried, f"no response within {timeout_ms} ms") from None
 
     async def _commit(self, offsets: Offsets) -> None:
-        who = self._committer()
+        who = self._commit_identity()
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for (name, index), at in offsets.items():
             topic = topics.setdefault(name, OffsetCommitRequestTopic(name, partitions=[]))

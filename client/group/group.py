@@ -25,7 +25,7 @@ from odradek.client.config import ConsumerConfig
 from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import ClientError
 from odradek.client.group.auto_commit import AutoCommit
-from odradek.client.group.committed_offsets import NO_GENERATION, CommittedOffsets, Committer
+from odradek.client.group.committed_offsets import NO_GENERATION, CommitIdentity, CommittedOffsets
 from odradek.client.group.coordinator import Coordinator
 from odradek.client.group.owned_partitions import OwnedPartitions
 from odradek.client.group.rebalance_listener import RebalanceListener
@@ -56,7 +56,7 @@ class Group:
         self._on_work = on_work
         self._loop = asyncio.get_running_loop()
         coordinator = Coordinator(cluster, config.group_id)
-        self.offsets = CommittedOffsets(config, coordinator, self._committer)
+        self.offsets = CommittedOffsets(config, coordinator, self._commit_identity)
         self._auto_commit = AutoCommit(config, self.offsets)
         self._owned = OwnedPartitions(config, subscription, self.offsets, self._auto_commit, on_assignment)
         self._rebalancer = self._make_rebalancer(cluster, coordinator)
@@ -228,10 +228,10 @@ class Group:
         except ClientError as error:
             _LOG.warning("%s", error)  # the coordinator removes the member when its session times out
 
-    def _committer(self) -> Committer:
+    def _commit_identity(self) -> CommitIdentity:
         if not self.is_subscribed:
-            return Committer(NO_GENERATION, "", None)
-        return Committer(self._member.generation, self._member.member_id, self._config.group_instance_id)
+            return CommitIdentity(NO_GENERATION, "", None)
+        return CommitIdentity(self._member.generation, self._member.member_id, self._config.group_instance_id)
 
 
 def _retrieve_exception(task: asyncio.Task[None]) -> None:

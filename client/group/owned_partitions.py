@@ -55,7 +55,7 @@ class OwnedPartitions:
         return bool(revoked)
 
     async def revoke(self, partitions: Sequence[TopicPartition]) -> None:
-        """Give these partitions up, after a commit."""
+        """Stop reading these partitions, after a commit."""
         if partitions:
             await self.commit(partitions)
             await self.listener.on_revoked(partitions)

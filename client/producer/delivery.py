@@ -179,7 +179,7 @@ class Delivery:
 
     def _release(self, batch: ProducerBatch) -> None:
         """Remove a finished batch that is in no request."""
-        self._accumulator.finished(batch)
+        self._accumulator.remove(batch)
         self._accumulator.release_memory(batch)
         self._accumulator.update_ready(batch.queue)
 

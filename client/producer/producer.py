@@ -69,7 +69,7 @@ _FAILED_EXIT_MS = 5000
 
 
 class _Topic:
-    """The queues of a topic's partitions, by index, and where records go that name none."""
+    """The queues of a topic's partitions, by index, and its partitioner."""
 
     __slots__ = ("_is_idempotent", "_topic_id", "partitioner", "queues")
 
@@ -80,7 +80,7 @@ class _Topic:
         self._topic_id = b""
 
     def update(self, metadata: TopicMetadata) -> None:
-        """Take over what the cluster knows. A topic gets more partitions, or is another one of the same name."""
+        """Apply new metadata. A topic may have more partitions, or be a new one of the same name."""
         if metadata.topic_id != self._topic_id:
             self._topic_id = metadata.topic_id
             del self.queues[len(metadata.partitions) :]

@@ -156,7 +156,7 @@ class RecordAccumulator:
         if queue.is_ready():
             self.ready[queue] = None
 
-    def finished(self, batch: ProducerBatch) -> None:
+    def remove(self, batch: ProducerBatch) -> None:
         """Remove a completed or failed batch; `release_memory` releases its charge."""
         self.incomplete.pop(batch, None)
 
@@ -217,7 +217,7 @@ class RecordAccumulator:
         batch.queue.open = None
         self.update_ready(batch.queue)
         batch.complete(-1, -1)
-        self.finished(batch)
+        self.remove(batch)
 
 
 async def _finished(batch: ProducerBatch) -> None:

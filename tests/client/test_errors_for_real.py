@@ -307,7 +307,7 @@ async def test_a_log_that_was_lost(bootstrap: str, apache_server: Server, make_t
         with pytest.raises(LogTruncationError) as told:
             await consumer.poll()
         assert re.fullmatch(
-            rf"compare the log with what was read on {topic}-0 at {bootstrap} \(broker 1\): "
+            rf"validate the position on {topic}-0 at {bootstrap} \(broker 1\): "
             r"records up to offset 10 were read, and its log .*\. "
             r"They were lost when another replica became leader: call seek() with the offset to continue at",
             str(told.value),

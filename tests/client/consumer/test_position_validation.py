@@ -90,7 +90,7 @@ async def test_truncation_raises_without_a_policy_until_the_user_seeks() -> None
                 await consumer.poll()
             assert told.value.offset == 6
             assert str(told.value) == (
-                "compare the log with what was read on t-0 at broker2:9092 (broker 2): "
+                "validate the position on t-0 at broker2:9092 (broker 2): "
                 "records up to offset 10 were read, and the leader's log has them only up to offset 6. "
                 "They were lost when another replica became leader: call seek() with the offset to continue at"
             )
@@ -164,7 +164,7 @@ async def test_a_final_error_of_validation_raises() -> None:
         await read(consumer, 10)
         network.move(log, to=2)
         fill(log, 5)
-        with pytest.raises(AuthorizationError, match="compare the log with what was read on t-0 at broker2"):
+        with pytest.raises(AuthorizationError, match="validate the position on t-0 at broker2"):
             await consumer.poll()
         with pytest.raises(Exception, match="does not have every partition"):
             await consumer.poll()

@@ -1,4 +1,4 @@
-"""The producer over a scripted network with failures: each record is in the log once and in order, or it fails."""
+"""Delivery over a scripted network with failures: each record is in the log once and in order, or it fails."""
 
 from __future__ import annotations
 

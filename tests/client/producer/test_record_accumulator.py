@@ -1,4 +1,4 @@
-"""The limits of a producer over a scripted network: timeouts and memory."""
+"""The record accumulator over a scripted network: timeouts, memory, back-pressure."""
 
 from __future__ import annotations
 

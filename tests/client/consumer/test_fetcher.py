@@ -1,4 +1,4 @@
-"""The consumer over a scripted network with failures, and with corrupt batches."""
+"""The fetcher over a scripted network with failures, and with corrupt batches."""
 
 from __future__ import annotations
 
