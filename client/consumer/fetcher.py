@@ -127,6 +127,9 @@ class Fetcher:
             max_wait_ms = config.fetch_max_wait_ms if is_complete else min(config.fetch_max_wait_ms, _SHORT_WAIT_MS)
             try:
                 connection = await self._cluster.connection(node_id, Purpose.FETCH)
+                states = [state for state in states if self._is_led_by(node_id, state)]
+                if not states:
+                    continue  # unassigned, sought or moved to another leader while it connected
                 fetch = InFlightFetch(config, self._cluster.image, connection, session, states, max_wait_ms)
                 self._in_flight[node_id] = connection, fetch
                 try:

@@ -14,6 +14,7 @@ from odradek.client import (
     CorruptRecordsError,
     UnknownTopicError,
 )
+from odradek.client.config import Address
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchRequest, LeaderIdAndEpoch
@@ -197,6 +198,45 @@ async def test_a_missing_topic_raises_and_delays_no_other() -> None:
         assert now() == pytest.approx(5, abs=0.5)
         with pytest.raises(UnknownTopicError, match=r"look up an offset on t-3: .*the topic has 1 partition"):
             await consumer.end_offsets([("t", 3)])
+
+
+class SlowNetwork(ScriptedNetwork):
+    """A network that connects only while `is_open` is set; `waits` is set when a connection has to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_open = asyncio.Event()
+        self.is_open.set()
+        self.waits = asyncio.Event()
+
+    async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
+        if not self.is_open.is_set():
+            self.waits.set()
+            await self.is_open.wait()
+        return await super().connect(address, protocol)
+
+
+@simulated
+async def test_partitions_may_be_unassigned_while_the_fetcher_connects() -> None:
+    network = SlowNetwork()
+    for topic in ("before", "now"):
+        fill(network.create(topic)[0], 10)
+    async with Consumer(
+        network.bootstrap,
+        network=network,
+        auto_offset_reset="earliest",
+        metadata_max_age_ms=1000,
+        connect_timeout_ms=60000,
+    ) as consumer:
+        consumer.assign([("before", 0)])
+        network.is_open.clear()
+        assert await consumer.poll(timeout_ms=100) == []
+        assert network.waits.is_set()
+        consumer.assign([("now", 0)])
+        await asyncio.sleep(5)
+        network.is_open.set()
+        records = await consumer.poll(timeout_ms=5000)
+    assert {record.topic for record in records} == {"now"}
 
 
 # Random failures.
