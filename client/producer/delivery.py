@@ -50,12 +50,12 @@ _NOT_WRITTEN = _SEQUENCE_LOST | {ErrorCode.NOT_ENOUGH_REPLICAS}
 class BatchResult(Enum):
     """The decision about a batch."""
 
-    COMPLETE = "settled"
-    RETRY = "again"
-    RENUMBER = "renumbered"
+    COMPLETE = "complete"
+    RETRY = "retry"
+    RENUMBER = "renumber"
     UNCERTAIN = "uncertain"
     SPLIT = "split"
-    FAIL = "failed"
+    FAIL = "fail"
 
 
 def batch_result(
