@@ -200,7 +200,7 @@ class Admin:
 
     async def list_offsets(
         self,
-        targets: Mapping[AnyPartition, int],
+        places: Mapping[AnyPartition, int],
         *,
         isolation_level: IsolationLevel = "read_uncommitted",
         timeout_ms: int | None = None,
@@ -210,7 +210,7 @@ class Admin:
         The offset is -1 if no record is that late, and with MAX_TIMESTAMP in an empty partition. With `read_committed`
         LATEST is the last stable offset. Errors of an item: UnknownTopicError, AuthorizationError, BrokerError.
         """
-        wanted = {TopicPartition(*partition): target for partition, target in targets.items()}
+        wanted = {TopicPartition(*partition): place for partition, place in places.items()}
         read_committed = isolation_level == "read_committed"
         return await offsets.list_offsets(self._calls, wanted, read_committed=read_committed, timeout_ms=timeout_ms)
 

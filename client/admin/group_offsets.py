@@ -63,10 +63,10 @@ async def list_group_offsets(
         version = connection.versions.highest(_OFFSET_FETCH_KEY, _LAST_BY_NAME, FIRST_VERSION_WITH_SEVERAL_GROUPS)
         response = await connection.send(request, OffsetFetchResponse, version=version)
         return {
-            result.group_id: group_error(result.error_code, tried, result.group_id, connection)
-            if result.error_code
-            else _committed(result, tried, connection)
-            for result in response.groups
+            group.group_id: group_error(group.error_code, tried, group.group_id, connection)
+            if group.error_code
+            else _committed(group, tried, connection)
+            for group in response.groups
         }
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, Committed]:
@@ -92,16 +92,16 @@ async def alter_group_offsets(
         version = connection.versions.highest(_OFFSET_COMMIT_KEY, _LAST_BY_NAME)
         response = await connection.send(request, OffsetCommitResponse, version=version)
         return {
-            TopicPartition(result.name, row.partition_index): _partition_error(
+            TopicPartition(topic.name, row.partition_index): _partition_error(
                 row.error_code,
                 tried,
-                result.name,
+                topic.name,
                 row.partition_index,
                 connection,
                 cure=_HAS_MEMBERS if row.error_code == ErrorCode.UNKNOWN_MEMBER_ID else None,
             )
-            for result in response.topics
-            for row in result.partitions
+            for topic in response.topics
+            for row in topic.partitions
         }
 
     return await _of_one_group(calls, tried, group, offsets, call, timeout_ms)
@@ -121,11 +121,11 @@ async def delete_group_offsets(
         if response.error_code:
             raise broker_error(response.error_code, tried, broker=connection.name)
         return {
-            TopicPartition(result.name, row.partition_index): _partition_error(
-                row.error_code, tried, result.name, row.partition_index, connection
+            TopicPartition(topic.name, row.partition_index): _partition_error(
+                row.error_code, tried, topic.name, row.partition_index, connection
             )
-            for result in response.topics
-            for row in result.partitions
+            for topic in response.topics
+            for row in topic.partitions
         }
 
     return await _of_one_group(calls, tried, group, partitions, call, timeout_ms)
@@ -134,9 +134,9 @@ async def delete_group_offsets(
 async def group_lag(calls: Calls, group: str, *, timeout_ms: int | None) -> Results[TopicPartition, PartitionLag]:
     offsets = (await list_group_offsets(calls, {group: None}, require_stable=False, timeout_ms=timeout_ms)).value(group)
     described = (await describe_groups(calls, [group], timeout_ms=timeout_ms)).value(group)
-    owned = {partition for existing_broker in described.members for partition in existing_broker.assignment}
-    targets = dict.fromkeys(sorted({*offsets, *owned}), int(OffsetSpec.LATEST))
-    ends = await list_offsets(calls, targets, read_committed=False, timeout_ms=timeout_ms)
+    owned = {partition for member in described.members for partition in member.assignment}
+    times = dict.fromkeys(sorted({*offsets, *owned}), int(OffsetSpec.LATEST))
+    ends = await list_offsets(calls, times, read_committed=False, timeout_ms=timeout_ms)
     lags: Results[TopicPartition, PartitionLag] = Results()
     for partition, end in ends.items():
         committed = offsets.get(partition)
@@ -173,16 +173,16 @@ def _by_topic(partitions: Sequence[TopicPartition] | None) -> list[OffsetFetchRe
     return list(topics.values())
 
 
-def _committed(result: OffsetFetchResponseGroup, tried: str, connection: Connection) -> Committed:
+def _committed(group: OffsetFetchResponseGroup, tried: str, connection: Connection) -> Committed:
     committed: Committed = Results()
-    for topic in result.topics:
+    for topic in group.topics:
         for row in topic.partitions:
             partition = TopicPartition(topic.name, row.partition_index)
             committed[partition] = None
             if row.error_code:
                 committed[partition] = broker_error(
                     row.error_code,
-                    f"{tried} of group {result.group_id}",
+                    f"{tried} of group {group.group_id}",
                     broker=connection.name,
                     topic=topic.name,
                     partition=row.partition_index,

@@ -46,8 +46,8 @@ async def list_groups(
         [broker] = brokers
         return {
             broker: [
-                GroupListing(result.group_id, result.protocol_type, result.group_state, result.group_type, broker)
-                for result in response.groups
+                GroupListing(group.group_id, group.protocol_type, group.group_state, group.group_type, broker)
+                for group in response.groups
             ]
         }
 
@@ -105,10 +105,12 @@ async def coordinators(calls: Calls, tried: str, groups: Sequence[str]) -> dict[
     """The coordinator of each group, for `Calls.at_brokers`, or the error that there is none."""
     connection = await calls.cluster.any_connection()
     return {
-        result.key: group_error(result.error_code, tried, result.key, connection, result.error_message)
-        if result.error_code
-        else result.node_id
-        for result in await find_coordinators(connection, groups)
+        coordinator.key: group_error(
+            coordinator.error_code, tried, coordinator.key, connection, coordinator.error_message
+        )
+        if coordinator.error_code
+        else coordinator.node_id
+        for coordinator in await find_coordinators(connection, groups)
     }
 
 
@@ -116,36 +118,36 @@ async def _describe_newer(connection: Connection, groups: Sequence[str], tried: 
     request = newer.ConsumerGroupDescribeRequest(list(groups))
     response = await connection.send(request, newer.ConsumerGroupDescribeResponse)
     outcomes: dict[str, GroupDescription | ClientError] = {}
-    for result in response.groups:
-        if result.error_code:
-            outcomes[result.group_id] = group_error(
-                result.error_code, tried, result.group_id, connection, result.error_message
+    for group in response.groups:
+        if group.error_code:
+            outcomes[group.group_id] = group_error(
+                group.error_code, tried, group.group_id, connection, group.error_message
             )
         else:
-            outcomes[result.group_id] = GroupDescription(
-                result.group_id,
+            outcomes[group.group_id] = GroupDescription(
+                group.group_id,
                 "consumer",
                 "consumer",
-                result.group_state,
-                result.assignor_name,
+                group.group_state,
+                group.assignor_name,
                 _UNKNOWN_NODE,
-                tuple(_newer_member(existing_broker) for existing_broker in result.members),
-                result.group_epoch,
+                tuple(_newer_member(member) for member in group.members),
+                group.group_epoch,
             )
     return outcomes
 
 
-def _newer_member(result: newer.Member) -> MemberDescription:
+def _newer_member(member: newer.Member) -> MemberDescription:
     return MemberDescription(
-        result.member_id,
-        result.instance_id,
-        result.client_id,
-        result.client_host,
-        _partitions(result.assignment),
-        tuple(result.subscribed_topic_names),
-        result.subscribed_topic_regex or None,
-        _partitions(result.target_assignment),
-        result.member_epoch,
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        _partitions(member.assignment),
+        tuple(member.subscribed_topic_names),
+        member.subscribed_topic_regex or None,
+        _partitions(member.target_assignment),
+        member.member_epoch,
     )
 
 
@@ -160,35 +162,35 @@ async def _describe_classic(
 ) -> Outcomes[str, GroupDescription]:
     response = await connection.send(classic.DescribeGroupsRequest(list(groups)), classic.DescribeGroupsResponse)
     outcomes: dict[str, GroupDescription | ClientError] = {}
-    for result in response.groups:
-        if result.error_code:
-            outcomes[result.group_id] = group_error(
-                result.error_code, tried, result.group_id, connection, result.error_message
+    for group in response.groups:
+        if group.error_code:
+            outcomes[group.group_id] = group_error(
+                group.error_code, tried, group.group_id, connection, group.error_message
             )
         else:
-            outcomes[result.group_id] = GroupDescription(
-                result.group_id,
+            outcomes[group.group_id] = GroupDescription(
+                group.group_id,
                 "classic",
-                result.protocol_type,
-                result.group_state,
-                result.protocol_data,
+                group.protocol_type,
+                group.group_state,
+                group.protocol_data,
                 _UNKNOWN_NODE,
-                tuple(_classic_member(existing_broker, result.protocol_type) for existing_broker in result.members),
+                tuple(_classic_member(member, group.protocol_type) for member in group.members),
             )
     return outcomes
 
 
-def _classic_member(result: classic.DescribedGroupMember, protocol_type: str) -> MemberDescription:
+def _classic_member(member: classic.DescribedGroupMember, protocol_type: str) -> MemberDescription:
     topics: tuple[str, ...] = ()
     assignment: tuple[TopicPartition, ...] = ()
     if protocol_type == "consumer":
         try:
-            topics = tuple(decode_consumer_protocol(ConsumerProtocolSubscription, result.member_metadata).topics)
-            assignment = tuple(assigned(decode_consumer_protocol(ConsumerProtocolAssignment, result.member_assignment)))
+            topics = tuple(decode_consumer_protocol(ConsumerProtocolSubscription, member.member_metadata).topics)
+            assignment = tuple(assigned(decode_consumer_protocol(ConsumerProtocolAssignment, member.member_assignment)))
         except RemoteProtocolError:
             pass  # an own format of the members
     return MemberDescription(
-        result.member_id, result.group_instance_id, result.client_id, result.client_host, assignment, topics
+        member.member_id, member.group_instance_id, member.client_id, member.client_host, assignment, topics
     )
 
 

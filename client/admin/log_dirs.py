@@ -36,15 +36,15 @@ async def describe_log_dirs(
     return await calls.for_each(_TRIED, wanted, attempt, timeout_ms)
 
 
-def _described(result: DescribeLogDirsResult, connection: Connection) -> LogDirDescription:
+def _described(log_dir: DescribeLogDirsResult, connection: Connection) -> LogDirDescription:
     error = None
-    if result.error_code:
-        error = broker_error(result.error_code, f"read the log directory {result.log_dir}", broker=connection.name)
+    if log_dir.error_code:
+        error = broker_error(log_dir.error_code, f"read the log directory {log_dir.log_dir}", broker=connection.name)
     replicas = {
         TopicPartition(topic.name, row.partition_index): ReplicaDescription(
             row.partition_size, row.offset_lag, row.is_future_key
         )
-        for topic in result.topics
+        for topic in log_dir.topics
         for row in topic.partitions
     }
-    return LogDirDescription(result.log_dir, result.total_bytes, result.usable_bytes, replicas, error)
+    return LogDirDescription(log_dir.log_dir, log_dir.total_bytes, log_dir.usable_bytes, replicas, error)

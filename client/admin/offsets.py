@@ -24,7 +24,7 @@ _ANY_LEADER_EPOCH = -1
 
 
 async def list_offsets(
-    calls: Calls, targets: Mapping[TopicPartition, int], *, read_committed: bool, timeout_ms: int | None
+    calls: Calls, times: Mapping[TopicPartition, int], *, read_committed: bool, timeout_ms: int | None
 ) -> Results[TopicPartition, OffsetAndTimestamp]:
     tried = "look up an offset"
 
@@ -34,8 +34,8 @@ async def list_offsets(
         topics: dict[str, ListOffsetsTopic] = {}
         for partition in partitions:
             topic = topics.setdefault(partition.topic, ListOffsetsTopic(partition.topic, []))
-            topic.partitions.append(ListOffsetsPartition(partition.partition, _ANY_LEADER_EPOCH, targets[partition]))
-        asks_maximum = any(targets[partition] == OffsetSpec.MAX_TIMESTAMP for partition in partitions)
+            topic.partitions.append(ListOffsetsPartition(partition.partition, _ANY_LEADER_EPOCH, times[partition]))
+        asks_maximum = any(times[partition] == OffsetSpec.MAX_TIMESTAMP for partition in partitions)
         version = connection.versions.highest(
             _LIST_OFFSETS_KEY, at_least=_FIRST_WITH_MAX_TIMESTAMP if asks_maximum else 0
         )
@@ -44,16 +44,16 @@ async def list_offsets(
         )
         response = await connection.send(request, ListOffsetsResponse, version=version)
         return {
-            TopicPartition(result.name, row.partition_index): broker_error(
-                row.error_code, tried, broker=connection.name, topic=result.name, partition=row.partition_index
+            TopicPartition(topic.name, row.partition_index): broker_error(
+                row.error_code, tried, broker=connection.name, topic=topic.name, partition=row.partition_index
             )
             if row.error_code
             else OffsetAndTimestamp(row.offset, row.timestamp, row.leader_epoch)
-            for result in response.topics
-            for row in result.partitions
+            for topic in response.topics
+            for row in topic.partitions
         }
 
     async def attempt(partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, OffsetAndTimestamp]:
         return await calls.at_brokers(await calls.leaders(tried, partitions), call)
 
-    return await calls.for_each(tried, targets, attempt, timeout_ms)
+    return await calls.for_each(tried, times, attempt, timeout_ms)

@@ -68,12 +68,12 @@ async def create_topics(
         )
         response = await connection.send(request, CreateTopicsResponse)
         return {
-            result.name: broker_error(
-                result.error_code, tried, result.error_message, broker=connection.name, topic=result.name
+            topic.name: broker_error(
+                topic.error_code, tried, topic.error_message, broker=connection.name, topic=topic.name
             )
-            if result.error_code
-            else _created(result)
-            for result in response.topics
+            if topic.error_code
+            else _created(topic)
+            for topic in response.topics
         }
 
     results = await calls.for_each(tried, wanted, attempt, timeout_ms)
@@ -90,8 +90,8 @@ async def _wait_for_leaders(calls: Calls, names: Iterable[str], timeout_ms: int 
         connection = await calls.cluster.any_connection()
         response = await calls.metadata(connection, [MetadataRequestTopic(name=name) for name in left])
         awaited = broker_error(ErrorCode.LEADER_NOT_AVAILABLE, tried, broker=connection.name)
-        led = {result.name for result in response.topics if all(one.leader_id >= 0 for one in result.partitions)}
-        known = {result.name for result in response.topics if not result.error_code}
+        led = {topic.name for topic in response.topics if all(one.leader_id >= 0 for one in topic.partitions)}
+        known = {topic.name for topic in response.topics if not topic.error_code}
         return {name: None if name in led & known else awaited for name in left}
 
     await calls.for_each(tried, names, attempt, timeout_ms)
@@ -162,11 +162,9 @@ async def list_topics(calls: Calls, *, include_internal: bool, timeout_ms: int |
     async def call(connection: Connection) -> dict[str, TopicListing]:
         response = await calls.metadata(connection, None)
         return {
-            result.name: TopicListing(
-                result.name, uuid_to_text(result.topic_id), len(result.partitions), result.is_internal
-            )
-            for result in sorted(response.topics, key=lambda topic: topic.name or "")
-            if result.name is not None and (include_internal or not result.is_internal)
+            topic.name: TopicListing(topic.name, uuid_to_text(topic.topic_id), len(topic.partitions), topic.is_internal)
+            for topic in sorted(response.topics, key=lambda topic: topic.name or "")
+            if topic.name is not None and (include_internal or not topic.is_internal)
         }
 
     return await calls.once("list topics", call, timeout_ms)
@@ -183,12 +181,12 @@ async def create_partitions(
         request = CreatePartitionsRequest(topics, calls.config.request_timeout_ms, validate_only)
         response = await connection.send(request, CreatePartitionsResponse)
         return {
-            result.name: broker_error(
-                result.error_code, tried, result.error_message, broker=connection.name, topic=result.name
+            topic.name: broker_error(
+                topic.error_code, tried, topic.error_message, broker=connection.name, topic=topic.name
             )
-            if result.error_code
+            if topic.error_code
             else None
-            for result in response.results
+            for topic in response.results
         }
 
     return await calls.for_each(tried, totals, attempt, timeout_ms)
@@ -207,13 +205,13 @@ async def delete_records(
         request = DeleteRecordsRequest(list(topics.values()), calls.config.request_timeout_ms)
         response = await connection.send(request, DeleteRecordsResponse)
         return {
-            TopicPartition(result.name, row.partition_index): broker_error(
-                row.error_code, tried, broker=connection.name, topic=result.name, partition=row.partition_index
+            TopicPartition(topic.name, row.partition_index): broker_error(
+                row.error_code, tried, broker=connection.name, topic=topic.name, partition=row.partition_index
             )
             if row.error_code
             else row.low_watermark
-            for result in response.topics
-            for row in result.partitions
+            for topic in response.topics
+            for row in topic.partitions
         }
 
     async def attempt(partitions: Sequence[TopicPartition]) -> Outcomes[TopicPartition, int]:
@@ -239,38 +237,38 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _created(result: CreatableTopicResult) -> CreatedTopic:
+def _created(topic: CreatableTopicResult) -> CreatedTopic:
     configs = None
-    if result.configs is not None and not result.topic_config_error_code:
+    if topic.configs is not None and not topic.topic_config_error_code:
         configs = {
             config.name: ConfigEntry(
                 config.name, config.value, ConfigSource(config.config_source), config.is_sensitive, config.read_only
             )
-            for config in result.configs
+            for config in topic.configs
         }
     return CreatedTopic(
-        result.name, uuid_to_text(result.topic_id), result.num_partitions, result.replication_factor, configs
+        topic.name, uuid_to_text(topic.topic_id), topic.num_partitions, topic.replication_factor, configs
     )
 
 
-def _described(result: MetadataResponseTopic) -> TopicDescription:
-    partitions = sorted(result.partitions, key=lambda partition: partition.partition_index)
+def _described(topic: MetadataResponseTopic) -> TopicDescription:
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
     return TopicDescription(
-        result.name or "",
-        uuid_to_text(result.topic_id),
-        result.is_internal,
+        topic.name or "",
+        uuid_to_text(topic.topic_id),
+        topic.is_internal,
         tuple(_described_partition(partition) for partition in partitions),
     )
 
 
-def _described_partition(result: MetadataResponsePartition) -> PartitionDescription:
+def _described_partition(partition: MetadataResponsePartition) -> PartitionDescription:
     return PartitionDescription(
-        result.partition_index,
-        result.leader_id if result.leader_id >= 0 else None,
-        result.leader_epoch,
-        tuple(result.replica_nodes),
-        tuple(result.isr_nodes),
-        tuple(result.offline_replicas),
+        partition.partition_index,
+        partition.leader_id if partition.leader_id >= 0 else None,
+        partition.leader_epoch,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
     )
 
 

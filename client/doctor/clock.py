@@ -27,7 +27,7 @@ _SUBJECT = "clock"
 async def check_clock(connection: Connection) -> Finding:
     """Compare the clocks, if the broker reports its time."""
     request = DescribeQuorumRequest([RequestTopicData("__cluster_metadata", [RequestPartitionData(0)])])
-    requested = time.time_ns() // 1_000_000
+    before = time.time_ns() // 1_000_000
     try:
         response = await connection.send(request, DescribeQuorumResponse)
     except UnsupportedVersionError:
@@ -35,18 +35,18 @@ async def check_clock(connection: Connection) -> Finding:
         return Finding(Severity.NOTE, _SUBJECT, text, "With --write the timestamp of a record is compared")
     except ClientError as error:
         return Finding(Severity.NOTE, _SUBJECT, f"not compared ({error.cause})")
-    answered = time.time_ns() // 1_000_000
-    result = _leaders_time(response)
-    if result is None:
+    after = time.time_ns() // 1_000_000
+    theirs = _leaders_time(response)
+    if theirs is None:
         return Finding(Severity.NOTE, _SUBJECT, "not compared: the quorum does not report its leader's time")
-    return compare("the controller's", result, requested, answered)
+    return compare("the controller's", theirs, before, after)
 
 
-def compare(whose: str, result: int, requested: int, answered: int) -> Finding:
+def compare(whose: str, theirs: int, before: int, after: int) -> Finding:
     """Compare another clock with ours before the request and after the response; all in ms since the epoch."""
-    difference = result - answered if result > answered else min(0, result - requested)
+    difference = theirs - after if theirs > after else min(0, theirs - before)
     if abs(difference) <= _TOLERATED_MS:
-        within = max(abs(difference), answered - requested, 1)
+        within = max(abs(difference), after - before, 1)
         return Finding(Severity.OK, _SUBJECT, f"{whose} and ours agree to within {within} ms")
     order = "ahead of" if difference > 0 else "behind"
     return Finding(

@@ -139,7 +139,7 @@ class ClassicMember:
         self.forget()
         request = LeaveGroupRequest(self._coordinator.group_id, members=[member])
         response, broker = await self._coordinator.send(request, LeaveGroupResponse)
-        code = response.error_code or next((result.error_code for result in response.members if result.error_code), 0)
+        code = response.error_code or next((row.error_code for row in response.members if row.error_code), 0)
         if code:
             raise self._error(code, "leave", broker)
 

@@ -209,15 +209,15 @@ class Delivery:
         first, second = parts = (self._accumulator.split_part(batch, 0), self._accumulator.split_part(batch, half))
         header = read_batch_header(batch.records)
         for index, record in enumerate(iter_records(batch.records, 0, header)):
-            split_part = first if index < half else second
-            split_part.builder.append(record.timestamp, record.key, record.value, record.headers)
-            split_part.timestamps.append(record.timestamp)
+            part = first if index < half else second
+            part.builder.append(record.timestamp, record.key, record.value, record.headers)
+            part.timestamps.append(record.timestamp)
         first.futures, second.futures = batch.futures[:half], batch.futures[half:]
         first.charge = batch.charge // 2
         second.charge = batch.charge - first.charge
         batch.charge = 0
-        for split_part in parts:
-            batch.queue.reenqueue(split_part)
+        for part in parts:
+            batch.queue.reenqueue(part)
         batch.split_into(parts)
         self._release(batch)
 

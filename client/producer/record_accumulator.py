@@ -182,13 +182,13 @@ class RecordAccumulator:
     def split_part(self, whole: ProducerBatch, index: int) -> ProducerBatch:
         """Create an empty batch for the records of another from `index` on, with their sequences and expiry."""
         order, first = whole.position
-        split_part = self._new_batch(whole.queue, (order, first + index))
-        split_part.may_be_written = whole.may_be_written
+        part = self._new_batch(whole.queue, (order, first + index))
+        part.may_be_written = whole.may_be_written
         if whole.base_sequence >= 0:
-            split_part.base_sequence = (whole.base_sequence + index) & MAX_SEQUENCE
+            part.base_sequence = (whole.base_sequence + index) & MAX_SEQUENCE
         assert whole.expiry is not None
-        split_part.expiry = self._loop.call_at(whole.expiry.when(), self.on_expired, split_part)
-        return split_part
+        part.expiry = self._loop.call_at(whole.expiry.when(), self.on_expired, part)
+        return part
 
     def _new_batch(self, queue: PartitionQueue, position: tuple[int, int]) -> ProducerBatch:
         builder = BatchBuilder(self._config.codec, self._config.compression_level)
@@ -222,8 +222,8 @@ class RecordAccumulator:
 
 async def _finished(batch: ProducerBatch) -> None:
     await asyncio.shield(batch.finished)
-    for split_part in batch.parts:
-        await _finished(split_part)
+    for part in batch.parts:
+        await _finished(part)
 
 
 def headers_size(headers: Sequence[Header]) -> int:

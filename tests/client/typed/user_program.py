@@ -88,5 +88,5 @@ async def administer() -> None:
         configs = await admin.describe_configs([topic], names=["retention.ms"])
         assert_type(configs.value(topic), dict[str, ConfigEntry])
         await admin.alter_configs({topic: [ConfigChange("retention.ms", operation=ConfigOperation.DELETE)]})
-        ends = await admin.list_offsets({("t", 0): OffsetSpec.LATEST})
+        ends = await admin.list_offsets(places={("t", 0): OffsetSpec.LATEST})
         assert_type(ends.value(TopicPartition("t", 0)).offset, int)
