@@ -31,7 +31,7 @@ def summary_of(path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]
     return summary
 
 
-def test_a_summary_says_what_kafkas_clients_read(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_summary_agrees_with_kafkas_clients(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = state_of(golden)
     summary = summary_of(golden, capsys)
     assert (summary["node_id"], summary["clean_shutdown"], summary["findings"]) == (1, False, [])
@@ -61,7 +61,7 @@ def test_a_summary_is_a_table_for_people(golden: Path, capsys: pytest.CaptureFix
     assert any(re.fullmatch(r"golden-group +codec-none-0 +150", line) for line in lines)
 
 
-def test_damage_is_told_with_what_a_broker_would_make_of_it(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damage_is_listed_with_the_repair_by_a_broker(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoil_everything_derived(golden)
     with (golden / "codec-gzip-0" / f"{0:020d}.log").open("ab") as log:
         log.write(b"torn")
@@ -120,7 +120,7 @@ def test_one_segment_can_be_listed_alone(golden: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("command", [["inspect"], ["verify"], ["inspect", "rolled-0"]], ids=" ".join)
-def test_a_reader_that_has_had_enough_ends_it_silently(golden: Path, command: list[str]) -> None:
+def test_a_closed_pipe_ends_it_silently(golden: Path, command: list[str]) -> None:
     if command == ["verify"]:
         for log in golden.glob("*/*.log"):
             log.write_bytes(b"\xff" + log.read_bytes()[1:])  # so that it has much to say
@@ -132,7 +132,7 @@ def test_a_reader_that_has_had_enough_ends_it_silently(golden: Path, command: li
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_what_cannot_be_looked_at_is_an_error(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_directory_is_an_error(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert inspect([str(golden / "nowhere")]) == 1
     assert capsys.readouterr().err == f"odradek: {golden}/nowhere: No such file or directory\n"
     assert inspect([str(golden / "codec-none-0")]) == 1

@@ -43,7 +43,7 @@ def problems_in(path: Path) -> list[Problem]:
     return found_in(path)[1]
 
 
-def test_nothing_is_wrong_with_what_kafka_wrote(golden: Path) -> None:
+def test_kafkas_directory_has_no_problems(golden: Path) -> None:
     before = state_of(golden)
     outcome, problems = found_in(golden)
     assert problems == []
@@ -54,7 +54,7 @@ def test_nothing_is_wrong_with_what_kafka_wrote(golden: Path) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_nothing_is_wrong_with_what_we_wrote(tmp_path: Path, clean: bool) -> None:
+def test_our_directory_has_no_problems(tmp_path: Path, clean: bool) -> None:
     """Transactions, several segments and epochs, large batches; after a kill the last segment has room in its files."""
     config = LogConfig(segment_bytes=1 << 20, index_interval_bytes=100, segment_index_bytes=6000, preallocate=True)
     log_dir = open_log_dir(tmp_path, config)
@@ -91,7 +91,7 @@ def test_messages_of_old_formats_are_checked(tmp_path: Path) -> None:
     assert found.problem.startswith("the checksum is wrong")
 
 
-def test_every_byte_of_a_log_matters(golden: Path) -> None:
+def test_a_change_of_any_byte_is_a_problem(golden: Path) -> None:
     """Whichever is changed, checksum, index or epochs tell."""
     alone = golden.parent / "alone"
     shutil.copytree(golden / "transactional-0", alone / "transactional-0")
@@ -120,7 +120,7 @@ def heads(path: Path) -> list[tuple[int, int, int]]:
     return found
 
 
-def test_a_flipped_byte_is_found_where_it_is(golden: Path) -> None:
+def test_a_flipped_byte_is_reported_with_its_place(golden: Path) -> None:
     log = golden / f"{ROLLED}.log"
     position, offset, size = heads(log)[7]
     change(log, position + 61 + size // 2, b"\xff\xfe")
@@ -130,7 +130,7 @@ def test_a_flipped_byte_is_found_where_it_is(golden: Path) -> None:
     assert {problem.path for problem in found[1:]} <= {f"{ROLLED}.index", f"{ROLLED}.timeindex"}
 
 
-def test_behind_a_broken_length_it_goes_on_where_the_index_leads(golden: Path) -> None:
+def test_after_a_broken_length_it_continues_at_an_index_entry(golden: Path) -> None:
     log = golden / f"{ROLLED}.log"
     batches = heads(log)
     position, offset, _ = batches[7]
@@ -265,7 +265,7 @@ SPOILERS = [
 
 
 @pytest.mark.parametrize("spoil", SPOILERS)
-def test_what_is_wrong_is_said_with_its_place(golden: Path, spoil: Callable[[Path], Problem]) -> None:
+def test_every_problem_has_its_place(golden: Path, spoil: Callable[[Path], Problem]) -> None:
     wanted = spoil(golden)
     places = [
         problem
@@ -275,7 +275,7 @@ def test_what_is_wrong_is_said_with_its_place(golden: Path, spoil: Callable[[Pat
     assert any(wanted.problem in problem.problem for problem in places), problems_in(golden)
 
 
-def test_the_exit_status_says_whether_something_is_wrong(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_status_is_1_if_there_are_problems(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify([str(golden)]) == 0
     assert capsys.readouterr().out.endswith("no problems\n")
     spoil_snapshot(golden)
@@ -290,7 +290,7 @@ def test_the_exit_status_says_whether_something_is_wrong(golden: Path, capsys: p
     assert (found["problems"], found["partitions"]) == (1, 13)
 
 
-def test_what_cannot_be_read_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verify([str(tmp_path / "nowhere")]) == 1
     assert "nowhere" in capsys.readouterr().err
     (tmp_path / "notes.txt").touch()
@@ -308,7 +308,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_shows_how_far_it_is() -> None:
+def test_a_terminal_gets_a_progress_bar() -> None:
     clock, terminal = ManualClock(NOW), Terminal()
     bar = ProgressBar(terminal, clock)
     bar.show(1, 100)

@@ -49,17 +49,17 @@ def test_a_log_that_was_never_compacted_is_dirty_up_to_the_active_segment() -> N
     assert part().dirty_ratio == 1
 
 
-def test_what_was_compacted_before_counts_as_clean() -> None:
+def test_segments_below_the_checkpoint_count_as_clean() -> None:
     assert part(20) == Cleanable(20, 30, clean_bytes=200, cleanable_bytes=100, delay_ms=0)
     assert part(20).dirty_ratio == pytest.approx(1 / 3)
 
 
-def test_a_log_that_is_compacted_has_nothing_cleanable() -> None:
+def test_a_compacted_log_has_nothing_cleanable() -> None:
     assert part(30) == Cleanable(30, 30, clean_bytes=300, cleanable_bytes=0, delay_ms=0)
 
 
 @pytest.mark.parametrize("cleaned", [-1, 41])
-def test_a_checkpoint_outside_the_log_says_nothing(cleaned: int) -> None:
+def test_a_checkpoint_outside_the_log_is_ignored(cleaned: int) -> None:
     assert part(cleaned).first_dirty_offset == 0
 
 
@@ -68,7 +68,7 @@ def test_the_dirty_part_begins_where_the_log_does() -> None:
 
 
 @pytest.mark.parametrize(("stable", "end"), [(40, 30), (29, 20), (20, 20), (19, 10), (0, 0)])
-def test_nothing_of_an_open_transaction_is_touched(stable: int, end: int) -> None:
+def test_an_open_transaction_is_uncleanable(stable: int, end: int) -> None:
     assert part(stable=stable).first_uncleanable_offset == end
 
 

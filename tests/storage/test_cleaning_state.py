@@ -58,7 +58,7 @@ def test_work_that_was_aborted_before_it_could_be_stopped_is_stopped_when_it_can
     assert stops == ["stop"]
 
 
-def test_an_abort_does_not_reach_what_begins_later() -> None:
+def test_an_abort_does_not_affect_later_work() -> None:
     state = CleaningState()
     stops: list[str] = []
     state.begin()
@@ -87,7 +87,7 @@ ENDS: list[Callable[[Log], object]] = [
 
 
 @pytest.mark.parametrize("change", ENDS, ids=["close", "release", "configure", "truncate", "start over"])
-def test_what_cuts_closes_or_reconfigures_a_log_aborts_the_work_on_it(
+def test_truncating_closing_or_reconfiguring_a_log_aborts_the_work_on_it(
     new_log: NewLog, change: Callable[[Log], object]
 ) -> None:
     log = new_log(segment_bytes=100, cleanup_policy=frozenset({"compact"}))
@@ -103,7 +103,7 @@ def test_what_cuts_closes_or_reconfigures_a_log_aborts_the_work_on_it(
         changing.result()
 
 
-def test_a_cut_within_the_active_segment_and_a_new_start_disturb_nobody(new_log: NewLog) -> None:
+def test_truncating_the_active_segment_and_raising_the_start_abort_nothing(new_log: NewLog) -> None:
     log = new_log(segment_bytes=100, cleanup_policy=frozenset({"compact"}))
     for index in range(4):
         append(log, b"%d" % index)

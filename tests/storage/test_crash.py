@@ -230,7 +230,7 @@ def test_a_power_cut_at_any_moment_loses_nothing_synced(kind: type[Scenario], se
 
 
 @pytest.mark.parametrize("kind", [Scenario, FlushingScenario])
-def test_a_disk_that_fails_at_any_moment_loses_nothing_that_was_promised(kind: type[Scenario]) -> None:
+def test_a_disk_that_fails_at_any_moment_loses_nothing_synced(kind: type[Scenario]) -> None:
     """One operation fails, all later ones would succeed; then the process ends, or the machine."""
     fail_at = 0
     while True:
@@ -456,12 +456,13 @@ def test_a_disk_that_fails_at_any_moment_of_compaction_loses_no_last_value(what:
 
 def check_and_finish(root: Directory, scenario: Compaction) -> None:
     """Open the compacted log on what is left of the disk, see that it holds what it must, and compact it again."""
-    log_dir = open_on(SimulatedFiles(root), COMPACTED)
+    files = SimulatedFiles(root)
+    log_dir = open_on(files, COMPACTED)
     log = log_dir.logs.get(("t", 0))
     if log is not None:
         log.advance_high_watermark(log.log_end_offset)
         check_compacted(log, scenario)
-        again = Compaction(log_dir._files)  # type: ignore[arg-type]
+        again = Compaction(files)
         log.roll()
         log.advance_high_watermark(log.log_end_offset)
         cleaner = Cleaner([log_dir], ManualClock(NOW))
@@ -469,7 +470,7 @@ def check_and_finish(root: Directory, scenario: Compaction) -> None:
             pass
         assert cleaner.uncleanable(log_dir) == (0, 0)
         check_compacted(log, scenario)
-        names = {entry.name for entry in log_dir._files.scan(f"{PATH}/t-0")}
+        names = {entry.name for entry in files.scan(f"{PATH}/t-0")}
         assert not {name for name in names if name.endswith((".cleaned", ".swap"))}
         log_dir.create_log("t", 0, TOPIC_ID, COMPACTED)  # writes down its topic id, where that was lost
     log_dir.close()

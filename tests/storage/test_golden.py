@@ -95,7 +95,7 @@ def test_every_record_is_read_as_kafkas_consumer_read_it(golden: LogDir, topic: 
     assert list(rows(log, log.log_end_offset)) == expected(f"{topic}.records")
 
 
-def test_read_committed_skips_what_was_aborted(golden: LogDir) -> None:
+def test_read_committed_skips_aborted_records(golden: LogDir) -> None:
     log = golden.logs["transactional", 0]
     assert log.last_stable_offset == log.log_end_offset == 66
     assert list(rows(log, log.last_stable_offset, aborted_are_skipped=True)) == expected("transactional.read_committed")
@@ -114,7 +114,7 @@ def test_topic_ids_and_end_offsets(golden: LogDir) -> None:
     assert golden.logs["transactional", 0].topic_id.hex() == "d9e50781 1a9f4ad5 b2f83a52 88df01e3".replace(" ", "")
 
 
-def test_producers_are_known(golden: LogDir) -> None:
+def test_producers_are_those_that_kafka_stored(golden: LogDir) -> None:
     (producer,) = golden.logs["idempotent", 0].producers
     assert (producer.epoch, producer.last_sequence, producer.last_offset) == (0, 99, 99)
     (producer,) = golden.logs["transactional", 0].producers
@@ -134,7 +134,7 @@ def test_a_closed_directory_holds_the_bytes_that_kafka_left(golden: LogDir) -> N
                 assert (directory / path.name).read_bytes() == path.read_bytes(), path
 
 
-def test_indexes_made_again_are_those_that_kafka_made(golden: LogDir) -> None:
+def test_rebuilt_indexes_equal_kafkas(golden: LogDir) -> None:
     for log in golden.logs.values():
         for path in log.directory.glob("*.*index"):
             path.unlink()

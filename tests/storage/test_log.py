@@ -44,13 +44,13 @@ def test_offsets_and_leader_epoch_are_assigned(new_log: NewLog) -> None:
     assert log.latest_leader_epoch == 4
 
 
-def test_the_brokers_time_is_told(new_log: NewLog) -> None:
+def test_the_brokers_time_is_returned(new_log: NewLog) -> None:
     log = new_log(message_timestamp_type="LogAppendTime")
     assert log.append_as_leader(batch(b"a", timestamp=5), 0, NOW + 9).log_append_time == NOW + 9
     assert read_all(log)[0].timestamp == NOW + 9
 
 
-def test_a_refused_batch_leaves_nothing(new_log: NewLog) -> None:
+def test_a_rejected_batch_changes_nothing(new_log: NewLog) -> None:
     log = new_log(max_message_bytes=100)
     append(log, b"a")
     size = log.size_bytes
@@ -61,7 +61,7 @@ def test_a_refused_batch_leaves_nothing(new_log: NewLog) -> None:
     assert values_of(log) == [b"a", b"b"]
 
 
-def test_a_new_configuration_counts_from_the_next_batch(new_log: NewLog) -> None:
+def test_a_new_configuration_applies_from_the_next_batch(new_log: NewLog) -> None:
     log = new_log()
     append(log, b"a" * 500)
     log.configure(LogConfig(max_message_bytes=100))
@@ -94,7 +94,7 @@ def test_a_read_stops_before_the_end_offset(new_log: NewLog) -> None:
         assert len(data) == 0
 
 
-def test_max_bytes_cuts_but_not_into_the_first_batch(new_log: NewLog) -> None:
+def test_max_bytes_never_cuts_the_first_batch(new_log: NewLog) -> None:
     log = new_log()
     size = len(batch(b"a"))
     for value in (b"a", b"b", b"c"):
@@ -110,7 +110,7 @@ def test_max_bytes_cuts_but_not_into_the_first_batch(new_log: NewLog) -> None:
         assert len(data) == size + 10
 
 
-def test_at_the_end_there_is_nothing_and_beyond_it_an_error(new_log: NewLog) -> None:
+def test_a_read_at_the_end_is_empty_and_beyond_it_fails(new_log: NewLog) -> None:
     log = new_log()
     append(log, b"a", b"b")
     with log.read(2, 1000, 2) as data:
@@ -123,7 +123,7 @@ def test_at_the_end_there_is_nothing_and_beyond_it_an_error(new_log: NewLog) -> 
         assert code_of(error) is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_below_the_start_there_is_an_error(new_log: NewLog) -> None:
+def test_a_read_below_the_start_fails(new_log: NewLog) -> None:
     log = new_log()
     append(log, b"a", b"b", b"c")
     log.advance_high_watermark(3)
@@ -204,7 +204,7 @@ def test_jitter_rolls_earlier(new_log: NewLog) -> None:
     assert base_offsets(log) == [0, 2]
 
 
-def test_a_compacted_log_rolls_when_compaction_may_not_wait_longer(new_log: NewLog) -> None:
+def test_a_compacted_log_rolls_after_max_compaction_lag_ms(new_log: NewLog) -> None:
     log = new_log(max_compaction_lag_ms=1000, cleanup_policy=frozenset({"compact"}))
     append(log, b"a", timestamp=NOW)
     append(log, b"b", timestamp=NOW + 1001)
@@ -230,7 +230,7 @@ def test_an_offset_too_far_from_the_base_rolls(new_log: NewLog) -> None:
     assert [r.offset for r in read_all(log)] == [0, far, far + 1]
 
 
-def test_an_index_that_holds_nothing_rolls_empty_segments(new_log: NewLog) -> None:
+def test_an_index_without_room_for_an_entry_rolls_empty_segments(new_log: NewLog) -> None:
     log = new_log(index_interval_bytes=0, segment_index_bytes=12)
     for _ in range(4):
         append(log, b"a")
@@ -273,7 +273,7 @@ def test_index_entries(new_log: NewLog) -> None:
     assert list(struct.iter_unpack(">qi", times)) == [(NOW + 3, 3), (NOW + 6, 6)]
 
 
-def test_preallocated_segments_are_cut_to_what_they_hold(new_log: NewLog) -> None:
+def test_preallocated_segments_are_trimmed_to_their_batches(new_log: NewLog) -> None:
     log = new_log(preallocate=True, segment_bytes=10_000)
     path = log.directory / f"{0:020d}.log"
     append(log, b"a")
@@ -315,7 +315,7 @@ def test_truncation_into_a_batch_drops_all_of_it(new_log: NewLog) -> None:
     assert values_of(log) == [b"a"]
 
 
-def test_where_a_read_began_before_the_log_was_cut_says_nothing_afterwards(new_log: NewLog) -> None:
+def test_positions_read_before_a_truncation_are_not_used_after_it(new_log: NewLog) -> None:
     log = new_log()
     for number in range(40):  # so many that what was read is not among the last batches
         append(log, b"%d" % number)
@@ -335,7 +335,7 @@ def test_truncation_lowers_the_recovery_point(new_log: NewLog) -> None:
     assert log.recovery_point == 1
 
 
-def test_starting_over(new_log: NewLog) -> None:
+def test_truncate_fully_and_start_at(new_log: NewLog) -> None:
     log = new_log(segment_bytes=100)
     for _ in range(3):
         append(log, b"a", leader_epoch=3)
@@ -363,7 +363,7 @@ def test_flush_raises_the_recovery_point(new_log: NewLog) -> None:
     assert log.recovery_point == 2
 
 
-def test_what_is_due_to_be_flushed(new_log: NewLog, resources: LogResources) -> None:
+def test_flush_target_follows_the_configuration(new_log: NewLog, resources: LogResources) -> None:
     clock = resources.clock
     assert isinstance(clock, ManualClock)
     log = new_log(flush_messages=3, flush_ms=1000)

@@ -160,7 +160,7 @@ def test_open_files_are_bounded(tmp_path: Path) -> None:
     log_dir.close()
 
 
-def test_closing_what_was_only_read_changes_nothing(tmp_path: Path) -> None:
+def test_closing_an_unchanged_log_writes_nothing(tmp_path: Path) -> None:
     log_dir = open_log_dir(tmp_path)
     append(log_dir.create_log("t", 0, TOPIC_ID, LogConfig()), b"a")
     log_dir.close()
@@ -198,7 +198,7 @@ def test_creating_a_log_twice(tmp_path: Path) -> None:
     log_dir.close()
 
 
-def test_a_deleted_log_goes_after_the_delay(tmp_path: Path) -> None:
+def test_the_files_of_a_deleted_log_are_removed_after_the_delay(tmp_path: Path) -> None:
     clock = ManualClock(NOW)
     log_dir = open_log_dir(tmp_path, clock=clock)
     log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=1000))
@@ -248,7 +248,7 @@ def test_the_longest_topic_can_be_deleted(tmp_path: Path) -> None:
     assert not (tmp_path / name).exists()
 
 
-def test_strays_are_left_alone_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_other_directories_are_left_alone_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for name in ("no partition", "t-x", "__cluster_metadata-0", "t-0.abc-future", "-1"):
         (tmp_path / name).mkdir()
     (tmp_path / "t-5").write_text("a file")
@@ -328,7 +328,7 @@ def test_a_deleted_partition_that_cannot_be_removed_is_a_warning(
     log_dir.close()
 
 
-def test_a_removal_for_which_there_is_no_descriptor_is_tried_again(tmp_path: Path) -> None:
+def test_a_removal_without_a_descriptor_is_retried(tmp_path: Path) -> None:
     clock, files = ManualClock(NOW), StubbornFiles(errno.EMFILE)
     log_dir = open_log_dir(tmp_path, files=files, clock=clock)
     log_dir.create_log("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
@@ -382,7 +382,7 @@ def test_a_closed_directory_can_be_closed_again(tmp_path: Path) -> None:
     assert log_dir.logs == {}
 
 
-def test_a_clean_log_whose_checkpoint_is_another_ones_ends_where_its_segments_do(tmp_path: Path) -> None:
+def test_a_recovery_point_that_does_not_fit_the_segments_is_ignored(tmp_path: Path) -> None:
     """Its last segment is empty, as after a roll, so that no batch in it tells."""
     log_dir = open_log_dir(tmp_path)
     log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig())

@@ -35,7 +35,7 @@ def places(log_dirs: LogDirs) -> dict[str, int]:
     return {each.path.name: len(each.logs) for each in log_dirs.directories}
 
 
-def test_a_new_log_goes_where_the_fewest_are(tmp_path: Path) -> None:
+def test_a_new_log_goes_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
     log_dirs = opened(tmp_path)
     for index in range(7):
         log_dirs.create_log("t", index, TOPIC_ID, CONFIG)
@@ -83,7 +83,7 @@ def test_all_are_found_again_each_in_its_directory(tmp_path: Path) -> None:
     log_dirs.close()
 
 
-def test_a_partition_in_two_directories_is_refused_and_all_are_let_go(tmp_path: Path) -> None:
+def test_a_partition_in_two_directories_is_rejected_and_all_are_unlocked(tmp_path: Path) -> None:
     log_dirs = opened(tmp_path)
     log_dirs.create_log("t", 0, TOPIC_ID, CONFIG)
     log_dirs.close()
@@ -94,7 +94,7 @@ def test_a_partition_in_two_directories_is_refused_and_all_are_let_go(tmp_path: 
     opened(tmp_path).close()
 
 
-def test_one_that_fails_does_not_hold_up_the_others(tmp_path: Path) -> None:
+def test_a_failed_directory_does_not_block_the_others(tmp_path: Path) -> None:
     log_dirs = opened(tmp_path)
     logs = [log_dirs.create_log("t", index, TOPIC_ID, CONFIG) for index in range(3)]
     for log in logs:
@@ -118,7 +118,7 @@ def test_one_that_fails_does_not_hold_up_the_others(tmp_path: Path) -> None:
     log_dirs.close()
 
 
-def test_one_that_cannot_be_opened_is_offline_but_for_the_first(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_opened_is_offline_unless_it_is_the_first(tmp_path: Path) -> None:
     opened(tmp_path).close()
     for name in ("a", "b"):
         (tmp_path / name).rename(tmp_path / f"{name} elsewhere")
@@ -132,7 +132,7 @@ def test_one_that_cannot_be_opened_is_offline_but_for_the_first(tmp_path: Path) 
     log_dirs.close()
 
 
-def test_without_any_left_nothing_is_made(tmp_path: Path) -> None:
+def test_no_log_is_created_without_a_directory(tmp_path: Path) -> None:
     log_dirs = opened(tmp_path)
     for each in log_dirs.directories:
         each.failure.fail("testing", FAILURE)

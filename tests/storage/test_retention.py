@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.retention import segments_to_delete
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.conftest import NewLog
@@ -46,14 +47,14 @@ def bases(
     return [segment.base_offset for segment in found]
 
 
-def test_nothing_goes_without_limits() -> None:
+def test_nothing_expires_without_limits() -> None:
     assert bases() == []
 
 
 @pytest.mark.parametrize(
     ("hours", "gone"), [(10, []), (9, []), (8, [0]), (2, [0, 10, 20]), (0.5, [0, 10, 20, 30])]
 )  # fmt: skip
-def test_segments_go_when_their_newest_record_is_too_old(hours: float, gone: list[int]) -> None:
+def test_segments_expire_with_their_newest_record(hours: float, gone: list[int]) -> None:
     assert bases(retention_ms=int(hours * HOUR)) == gone
 
 
@@ -62,17 +63,17 @@ def test_an_older_segment_behind_a_newer_one_stays() -> None:
 
 
 @pytest.mark.parametrize(("size", "gone"), [(400, []), (301, []), (300, [0]), (150, [0, 10]), (0, [0, 10, 20, 30])])
-def test_segments_go_while_the_log_keeps_so_many_bytes_without_them(size: int, gone: list[int]) -> None:
+def test_segments_expire_while_the_rest_has_retention_bytes(size: int, gone: list[int]) -> None:
     assert bases(retention_bytes=size) == gone
 
 
 @pytest.mark.parametrize("policy", ["delete", "compact", "delete,compact", ""])
 @pytest.mark.parametrize(("start", "gone"), [(0, []), (9, []), (10, [0]), (29, [0, 10]), (40, [0, 10, 20])])
-def test_segments_below_the_start_of_the_log_go_whatever_the_policy(start: int, gone: list[int], policy: str) -> None:
+def test_segments_below_the_start_of_the_log_expire_under_any_policy(start: int, gone: list[int], policy: str) -> None:
     assert bases(start=start, cleanup_policy=frozenset(filter(None, policy.split(",")))) == gone
 
 
-def test_a_rule_goes_on_where_the_one_before_stopped() -> None:
+def test_a_rule_continues_where_the_one_before_stopped() -> None:
     # 100 bytes go with the start of the log, so size asks for one segment more, and age for the third.
     assert bases(start=10, retention_bytes=200, retention_ms=2 * HOUR) == [0, 10, 20]
 
@@ -84,7 +85,7 @@ def test_age_and_size_count_only_where_the_policy_says_delete(policy: str) -> No
 
 
 @pytest.mark.parametrize(("high_watermark", "gone"), [(0, []), (10, [0]), (19, [0]), (39, [0, 10, 20])])
-def test_nothing_goes_that_reaches_the_high_watermark(high_watermark: int, gone: list[int]) -> None:
+def test_segments_that_reach_the_high_watermark_stay(high_watermark: int, gone: list[int]) -> None:
     assert bases(high_watermark=high_watermark, retention_ms=0) == gone
 
 
@@ -138,13 +139,13 @@ def test_records_of_timestamp_zero_have_expired_as_in_kafka(new_log: NewLog) -> 
     assert [segment.base_offset for segment in log.segments_to_delete()] == [0, 1, 2]
 
 
-def test_the_files_wait_renamed_until_their_time_has_come(new_log: NewLog) -> None:
+def test_files_of_expired_segments_are_removed_after_the_delay(new_log: NewLog, resources: LogResources) -> None:
     log = filled(new_log, retention_ms=HOUR, file_delete_delay_ms=0)
     expire(log)
     waiting = [name for name in names_in(log.directory) if name.endswith(".deleted")]
     assert [name for name in waiting if ".log" in name] == [f"{base:020d}.log.deleted" for base in range(3)]
     assert f"{1:020d}.snapshot.deleted" in waiting
-    log._resources.deletions.run_due()
+    resources.deletions.run_due()
     assert [name for name in names_in(log.directory) if name.endswith(".deleted")] == []
 
 
@@ -168,11 +169,11 @@ def test_reading_below_the_new_start_is_out_of_range(new_log: NewLog) -> None:
 
 def test_only_what_lies_below_the_start_of_the_log_can_be_deleted(new_log: NewLog) -> None:
     log = filled(new_log)
-    everything = log._segmented.segments.from_offset(0)
+    everything = log.segments.from_offset(0)
     log.update_log_start_offset(3)
     log.delete_segments(everything)
     log.delete_segments(everything)
-    assert [segment.base_offset for segment in log._segmented.segments] == [3, 4]
+    assert [segment.base_offset for segment in log.segments] == [3, 4]
 
 
 def test_the_start_of_the_log_stays_where_retention_put_it_when_the_files_come_back(tmp_path: Path) -> None:
@@ -197,7 +198,7 @@ def test_the_start_of_the_log_stays_where_retention_put_it_when_the_files_come_b
     log_dir.close()
 
 
-def test_a_log_that_is_deleted_while_a_thread_looks_at_it_does_not_take_the_directory_offline(tmp_path: Path) -> None:
+def test_reading_a_log_that_is_deleted_does_not_take_the_directory_offline(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=100, retention_ms=HOUR)
     log_dir = open_log_dir(tmp_path, config)
     log = log_dir.create_log("t", 0, bytes(16), config)

@@ -84,7 +84,7 @@ def read_on(log: Log, offset: int) -> int:
     return offset
 
 
-def test_reading_while_the_log_is_cut(new_log: NewLog) -> None:
+def test_reading_during_truncation(new_log: NewLog) -> None:
     """A reader sees a record as it was, or is told that the offset is out of range, and nothing else."""
     log = new_log(segment_bytes=1000, index_interval_bytes=100, file_delete_delay_ms=0)
     done = Event()
@@ -133,7 +133,7 @@ class MissingFile(OsFiles):
         super().rename(source, target)
 
 
-def test_a_reader_that_fails_beside_a_change_waits_for_its_end_before_it_looks_again(tmp_path: Path) -> None:
+def test_a_reader_that_fails_during_a_change_waits_for_its_end_and_retries(tmp_path: Path) -> None:
     """Whether the change is why it failed, it learns then. It does not look again and again in between."""
     files = MissingFile()
     resources = make_resources(tmp_path, files)
@@ -162,15 +162,15 @@ def test_a_reader_that_fails_beside_a_change_waits_for_its_end_before_it_looks_a
     resources.descriptors.close()
 
 
-def test_a_cut_is_not_a_change_any_more_while_it_is_synced(tmp_path: Path) -> None:
-    """So nobody who reads waits for the disk."""
+def test_readers_do_not_wait_for_the_sync_of_a_truncation(tmp_path: Path) -> None:
+    """So no reader waits for the disk."""
     read: list[list[bytes | None]] = []
 
     class ReadingWhileSyncing(OsFiles):
         def fsync(self, descriptor: int) -> None:
             super().fsync(descriptor)
             if cutting:
-                read.append([record.value for record in read_all(log, end=log._segmented.end.offset)])
+                read.append([record.value for record in read_all(log)])
 
     cutting: list[bool] = []
     resources = make_resources(tmp_path, ReadingWhileSyncing())
@@ -184,7 +184,7 @@ def test_a_cut_is_not_a_change_any_more_while_it_is_synced(tmp_path: Path) -> No
 
 
 class BetweenLooks(ManualClock):
-    """A clock that calls `change`, once, when somebody asks for the time."""
+    """A clock that calls `change` once, when it is read."""
 
     def __init__(self) -> None:
         super().__init__(NOW)
@@ -197,7 +197,7 @@ class BetweenLooks(ManualClock):
 
 
 @pytest.mark.parametrize("look", [Log.segments_to_delete, Log.cleanable_part])
-def test_the_age_of_segments_that_go_while_it_is_looked_at(tmp_path: Path, look: Callable[[Log], object]) -> None:
+def test_the_age_of_segments_that_are_deleted_meanwhile(tmp_path: Path, look: Callable[[Log], object]) -> None:
     """The log directory stays online: their files have gone because the log has changed."""
     clock = BetweenLooks()
     resources = make_resources(tmp_path, clock=clock)
@@ -208,7 +208,8 @@ def test_the_age_of_segments_that_go_while_it_is_looked_at(tmp_path: Path, look:
     log.advance_high_watermark(4)
 
     def delete() -> None:
-        log._segmented.delete(list(log.segments)[:2])
+        log.update_log_start_offset(2)
+        log.delete_segments(list(log.segments)[:2])
         resources.deletions.run_due()
 
     clock.change = delete

@@ -44,7 +44,7 @@ def test_no_file_is_a_mistake(names: str) -> None:
 @pytest.mark.parametrize(
     "name", [f"0.{suffix}" for suffix in ("log", "index", "timeindex", "txnindex", "snapshot", "txt")]
 )
-def test_a_file_that_is_missing_is_an_error(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     for other in {"0.log", "0.index"} - {name}:
         (tmp_path / other).touch()
     assert run(["dump-log", "--files", str(tmp_path / name)]) == 1
@@ -67,7 +67,7 @@ def test_control_c_ends_it(tmp_path: Path) -> None:
     assert process.returncode == INTERRUPTED
 
 
-def test_a_reader_that_leaves_ends_it() -> None:
+def test_a_closed_pipe_ends_it() -> None:
     with start(str(LOG), "--print-data-log") as process:
         assert process.stdout is not None
         process.stdout.readline()

@@ -43,7 +43,7 @@ def test_a_follower_may_skip_offsets_but_not_go_back(new_log: NewLog) -> None:
     assert [r.offset for r in read_all(log)] == [5]
 
 
-def test_a_follower_refuses_a_wrong_checksum(new_log: NewLog) -> None:
+def test_a_follower_rejects_a_wrong_checksum(new_log: NewLog) -> None:
     log = new_log()
     data = bytearray(follower_batch(b"a", base_offset=0))
     data[-1] ^= 1

@@ -173,13 +173,13 @@ def test_the_code_is_kafkas(data: bytes, code: ErrorCode | None, properties: dic
 
 @pytest.mark.parametrize("data", [GOOD, bytes(batch(b"a", b"b", codec=Codec.ZSTD, timestamp=NOW - 5))])
 @pytest.mark.parametrize("properties", [{}, DEEP, COMPACTED, NOT_OLD])
-def test_a_good_batch_is_left_as_it_is(data: bytes, properties: dict[str, Any]) -> None:
+def test_a_valid_batch_is_not_changed(data: bytes, properties: dict[str, Any]) -> None:
     buffer = bytearray(data)
     assert BatchValidator(LogConfig(**properties)).validate(buffer, NOW)[0] is buffer
     assert buffer == data
 
 
-def test_every_refused_record_is_named() -> None:
+def test_every_rejected_record_is_named() -> None:
     builder = BatchBuilder()
     for key, timestamp in [(b"k", NOW), (None, NOW), (b"k", NOW + 10**8), (None, NOW)]:
         builder.append(timestamp, key, b"v")
@@ -197,7 +197,7 @@ def keyless(count: int, codec: Codec = Codec.NONE) -> bytearray:
     return builder.build()
 
 
-def test_of_many_refused_records_the_first_are_named_and_all_are_counted() -> None:
+def test_of_many_rejected_records_the_first_are_named_and_all_counted() -> None:
     with pytest.raises(InvalidRecordsError) as caught:
         BatchValidator(LogConfig(**COMPACTED)).validate(keyless(MOST_BLAMED + 50), NOW)
     assert [error.batch_index for error in caught.value.record_errors] == list(range(MOST_BLAMED))
@@ -226,7 +226,7 @@ def test_records_that_expand_to_more_than_any_reader_takes_are_too_large(propert
 
 
 @pytest.mark.parametrize("properties", [COMPACTED, DEEP, {"compression_type": "gzip"}])
-def test_a_caller_may_set_a_lower_limit_and_try_again_without_it(properties: dict[str, Any]) -> None:
+def test_a_caller_may_set_a_lower_limit_and_retry_without_it(properties: dict[str, Any]) -> None:
     data = bomb(1 << 20)
     before = bytes(data)
     validator = BatchValidator(LogConfig(**properties))
@@ -279,7 +279,7 @@ def test_the_broker_stamps_its_time(properties: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("properties", [{}, DEEP])
-def test_a_brokers_time_that_a_producer_claims_becomes_the_producers(properties: dict[str, Any]) -> None:
+def test_a_log_append_time_from_a_producer_becomes_create_time(properties: dict[str, Any]) -> None:
     data = poked((">h", 21, 8), values=(b"a", b"b"))
     valid, header, _ = BatchValidator(LogConfig(**properties)).validate(bytearray(data), NOW)
     assert header.timestamp_type is TimestampType.CREATE_TIME
@@ -293,6 +293,6 @@ def test_a_largest_timestamp_that_is_smaller_than_the_first_is_corrected() -> No
     assert crc_is_valid(valid, 0, header)
 
 
-def test_a_wrong_largest_timestamp_is_corrected_where_records_are_seen() -> None:
+def test_a_wrong_largest_timestamp_is_corrected_where_records_are_decoded() -> None:
     data = bytearray(poked((">q", 35, NOW - 77)))
     assert BatchValidator(LogConfig(**DEEP)).validate(data, NOW)[1].max_timestamp == NOW

@@ -33,7 +33,7 @@ DAY = 86_400_000
 # ------------------------------------------------------------------------------------------------------ what is left
 
 
-def test_the_last_value_of_every_key_is_left_where_it_was(compacted: Compacted) -> None:
+def test_the_last_value_of_every_key_keeps_its_offset(compacted: Compacted) -> None:
     for index in range(40):
         compacted.put(b"k%d" % (index % 3), b"%d" % index)
     compacted.roll()
@@ -89,7 +89,7 @@ def test_log_append_time_stays(tmp_path: Path) -> None:
     compacted.log_dir.close()
 
 
-def test_records_without_a_key_go(compacted: Compacted) -> None:
+def test_records_without_a_key_are_removed(compacted: Compacted) -> None:
     plain = LogConfig(segment_bytes=500)
     compacted.log.configure(plain)
     compacted.log.append_as_leader(batch(b"v", key=None), 0, NOW)
@@ -101,7 +101,7 @@ def test_records_without_a_key_go(compacted: Compacted) -> None:
     assert compacted.cleaner.report.last.invalid_records == 1
 
 
-def test_what_was_compacted_is_not_read_as_dirty_again(compacted: Compacted) -> None:
+def test_compacted_segments_are_not_dirty_again(compacted: Compacted) -> None:
     for index in range(30):
         compacted.put(b"k%d" % (index % 3), b"%d" % index)
     compacted.roll()
@@ -117,7 +117,7 @@ def test_what_was_compacted_is_not_read_as_dirty_again(compacted: Compacted) -> 
     assert [value for _, _, value in compacted.left()] == [b"28", b"29", b"new"]
 
 
-def test_more_keys_than_fit_are_for_the_next_round(compacted: Compacted) -> None:
+def test_keys_that_do_not_fit_are_left_to_the_next_round(compacted: Compacted) -> None:
     for index in range(60):
         compacted.put(b"k%d" % (index % 30), b"%d" % index)
     compacted.roll()
@@ -174,7 +174,7 @@ def end(compacted: Compacted, *, commit: bool) -> None:
     compacted.log.append_as_leader(marker(9, 0, commit=commit), 0, NOW, from_client=False)
 
 
-def test_records_of_an_aborted_transaction_go_and_supersede_nothing(compacted: Compacted) -> None:
+def test_records_of_an_aborted_transaction_are_removed_and_supersede_nothing(compacted: Compacted) -> None:
     compacted.put(b"k", b"before")
     transactional(compacted, 0, b"k", b"aborted")
     end(compacted, commit=False)
@@ -197,7 +197,7 @@ def test_an_open_transaction_is_not_touched(compacted: Compacted) -> None:
     assert compacted.log.cleaned_offset == 1
 
 
-def test_markers_go_after_their_records_when_the_horizon_has_passed(compacted: Compacted) -> None:
+def test_markers_are_removed_after_their_records_and_the_delete_horizon(compacted: Compacted) -> None:
     transactional(compacted, 0, b"k", b"aborted")
     end(compacted, commit=False)
     for sequence in (1, 2):
@@ -282,14 +282,14 @@ def test_a_topic_that_is_deleted_meanwhile_ends_the_round(compacted: Compacted) 
     assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
 
 
-def test_a_log_that_is_cut_meanwhile_is_left_as_it_was_cut(compacted: Compacted) -> None:
+def test_a_log_truncated_during_a_round_stays_truncated(compacted: Compacted) -> None:
     fill(compacted)
     assert not compact_until_aborted_by(compacted, lambda: compacted.log.truncate_fully_and_start_at(100))
     assert compacted.left() == []
     assert not [name for name in names_in(compacted.log.directory) if "cleaned" in name or "swap" in name]
 
 
-def test_a_log_that_is_cut_inside_a_segment_meanwhile_does_not_get_back_what_was_cut_off(compacted: Compacted) -> None:
+def test_a_log_truncated_inside_a_segment_during_a_round_stays_truncated(compacted: Compacted) -> None:
     for index in range(60):
         compacted.put(b"k%d" % index, b"%d" % index)
     compacted.roll()
@@ -301,7 +301,7 @@ def test_a_log_that_is_cut_inside_a_segment_meanwhile_does_not_get_back_what_was
     assert compacted.put(b"k", b"on") == end
 
 
-def test_a_topic_that_is_no_longer_compacted_keeps_what_the_round_had_not_come_to(compacted: Compacted) -> None:
+def test_a_round_stops_when_its_topic_is_no_longer_compacted(compacted: Compacted) -> None:
     fill(compacted)
     before = compacted.left()
     delete = replace(compacted.config, cleanup_policy=frozenset({"delete"}), retention_ms=-1)
@@ -312,7 +312,7 @@ def test_a_topic_that_is_no_longer_compacted_keeps_what_the_round_had_not_come_t
     assert compacted.compact()
 
 
-def test_a_topic_that_is_no_longer_compacted_when_its_turn_comes_keeps_everything(
+def test_a_topic_that_is_no_longer_compacted_is_not_changed(
     compacted: Compacted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(compacted)
@@ -337,7 +337,7 @@ def test_a_log_whose_start_moves_up_meanwhile_is_compacted_and_starts_there(comp
     assert [offset for offset, _, _ in compacted.left()] == [58, 59]
 
 
-def test_a_log_that_retention_is_at_work_on_is_passed_over(compacted: Compacted) -> None:
+def test_a_log_that_retention_works_on_is_skipped(compacted: Compacted) -> None:
     fill(compacted)
     assert compacted.log.cleaning.begin()
     assert not compacted.compact()
@@ -346,7 +346,7 @@ def test_a_log_that_retention_is_at_work_on_is_passed_over(compacted: Compacted)
     assert not compacted.log.cleaning.is_in_progress
 
 
-def test_what_an_earlier_job_left_behind_goes_when_the_next_one_begins(compacted: Compacted) -> None:
+def test_a_job_removes_the_files_of_an_interrupted_one(compacted: Compacted) -> None:
     fill(compacted)
     stale = compacted.log.directory / f"{1:020d}.log.cleaned"
     stale.write_bytes(b"half a ba")
@@ -355,7 +355,7 @@ def test_what_an_earlier_job_left_behind_goes_when_the_next_one_begins(compacted
     assert seen == [False]
 
 
-def test_a_new_segment_that_somebody_has_changed_or_removed_does_not_take_the_place_of_others(
+def test_a_changed_or_missing_cleaned_segment_is_not_swapped_in(
     compacted: Compacted,
 ) -> None:
     fill(compacted)
@@ -371,7 +371,7 @@ def test_a_new_segment_that_somebody_has_changed_or_removed_does_not_take_the_pl
     assert compacted.compact()
 
 
-def test_a_log_with_a_missing_file_is_tried_again_after_the_others(compacted: Compacted) -> None:
+def test_a_log_with_a_missing_file_is_retried_after_the_others(compacted: Compacted) -> None:
     fill(compacted)
     other = compacted.log_dir.create_log("other", 0, TOPIC_ID, compacted.config)
     path = Path(compacted.log.segments.first.log.path)
@@ -392,7 +392,7 @@ def test_a_log_with_a_missing_file_is_tried_again_after_the_others(compacted: Co
     assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
 
 
-def test_a_log_that_is_deleted_while_its_age_is_looked_at_is_not_called_damaged(
+def test_a_log_deleted_while_its_age_is_read_is_not_uncleanable(
     compacted: Compacted, caplog: pytest.LogCaptureFixture
 ) -> None:
     compacted.put(b"k", b"v", timestamp=-1)
@@ -413,7 +413,7 @@ def test_appends_go_on_meanwhile(compacted: Compacted) -> None:
     assert compacted.left()[-1] == (60, b"k0", b"new")
 
 
-def test_a_damaged_log_is_left_alone_and_the_others_go_on(compacted: Compacted) -> None:
+def test_a_damaged_log_is_uncleanable_and_the_others_are_compacted(compacted: Compacted) -> None:
     fill(compacted)
     path = compacted.log.segments.first.log.path
     other = compacted.log_dir.create_log("other", 0, TOPIC_ID, compacted.config)
@@ -432,7 +432,7 @@ def test_a_damaged_log_is_left_alone_and_the_others_go_on(compacted: Compacted) 
     assert not [name for name in names_in(compacted.log.directory) if "cleaned" in name]
 
 
-def test_a_log_with_a_batch_that_expands_too_far_is_left_alone_and_the_others_go_on(compacted: Compacted) -> None:
+def test_a_log_with_a_batch_that_expands_too_far_is_uncleanable(compacted: Compacted) -> None:
     bomb = batch(bytes(128 << 20), codec=Codec.ZSTD)
     assert len(bomb) < 64 * 1024
     compacted.log.append_as_follower(bomb)
@@ -448,7 +448,7 @@ def test_a_log_with_a_batch_that_expands_too_far_is_left_alone_and_the_others_go
     assert other.cleaned_offset == 10
 
 
-def test_what_nobody_understands_makes_a_log_uncleanable_not_the_directory_offline(compacted: Compacted) -> None:
+def test_an_unexpected_error_makes_a_log_uncleanable_not_the_directory_offline(compacted: Compacted) -> None:
     fill(compacted)
 
     def clean(_: CleaningJob, __: CleaningState) -> Answers:
@@ -459,7 +459,7 @@ def test_what_nobody_understands_makes_a_log_uncleanable_not_the_directory_offli
     assert compacted.cleaner.uncleanable(compacted.log_dir)[0] == 1
 
 
-def test_a_disk_that_fails_under_compaction_takes_the_directory_offline(compacted: Compacted) -> None:
+def test_a_disk_error_during_compaction_takes_the_directory_offline(compacted: Compacted) -> None:
     fill(compacted)
 
     def clean(_: CleaningJob, __: CleaningState) -> Answers:
@@ -470,7 +470,7 @@ def test_a_disk_that_fails_under_compaction_takes_the_directory_offline(compacte
 
 
 @pytest.mark.parametrize("error", [OSError(errno.ENOMEM, "no memory"), CleanerNotStartedError("no process")])
-def test_a_shortage_under_compaction_is_for_a_later_round(compacted: Compacted, error: Exception) -> None:
+def test_a_transient_error_during_compaction_is_retried(compacted: Compacted, error: Exception) -> None:
     fill(compacted)
 
     def clean(_: CleaningJob, __: CleaningState) -> Answers:
@@ -497,7 +497,7 @@ def test_the_dirtiest_log_goes_first(compacted: Compacted) -> None:
     assert (dirty.cleaned_offset, compacted.log.cleaned_offset) == (1, 60)
 
 
-def test_a_new_topic_of_a_deleted_ones_name_does_not_inherit_how_far_that_was_compacted(compacted: Compacted) -> None:
+def test_a_new_topic_does_not_inherit_the_cleaned_offset_of_its_name(compacted: Compacted) -> None:
     fill(compacted)
     compacted.compact()
     compacted.log_dir.delete_log("t", 0)

@@ -33,7 +33,7 @@ def worker() -> Iterator[CleanerProcess]:
     made.close()
 
 
-def test_a_process_of_its_own_does_the_same(compacted: Compacted, worker: CleanerProcess) -> None:
+def test_another_process_compacts_alike(compacted: Compacted, worker: CleanerProcess) -> None:
     fill(compacted)
     assert compacted.compact(worker.clean)
     assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
@@ -69,7 +69,7 @@ def test_the_process_imports_from_where_its_broker_does(
     assert f"PYTHONPATH={os.pathsep.join([str(tmp_path), *sys.path[1:]])}" in environment
 
 
-def test_the_process_runs_only_where_nobody_else_wants_to(compacted: Compacted, worker: CleanerProcess) -> None:
+def test_the_process_has_the_idle_priority(compacted: Compacted, worker: CleanerProcess) -> None:
     fill(compacted)
     assert compacted.compact(worker.clean)
     assert worker.pid is not None
@@ -79,7 +79,7 @@ def test_the_process_runs_only_where_nobody_else_wants_to(compacted: Compacted, 
 @pytest.mark.parametrize(
     ("forbidden", "niceness"), [(["sched_setscheduler"], 19), (["sched_setscheduler", "setpriority"], OWN_NICENESS)]
 )
-def test_where_its_priority_may_not_be_changed_it_compacts_all_the_same(
+def test_it_compacts_if_its_priority_cannot_be_changed(
     compacted: Compacted, worker: CleanerProcess, monkeypatch: pytest.MonkeyPatch, forbidden: list[str], niceness: int
 ) -> None:
     def refuse(*_: object) -> None:
@@ -93,7 +93,7 @@ def test_where_its_priority_may_not_be_changed_it_compacts_all_the_same(
     assert os.getpriority(os.PRIO_PROCESS, worker.pid) == niceness
 
 
-def test_what_was_read_for_the_last_time_leaves_memory(
+def test_segments_that_were_compacted_leave_the_page_cache(
     compacted: Compacted, worker: CleanerProcess, tmp_path: Path
 ) -> None:
     """Or the broker would free it, a gigabyte at a time, when it removes the segments."""
@@ -175,7 +175,7 @@ def test_the_worker_of_a_log_that_is_deleted_ends_before_the_directory_is_rename
     assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
 
 
-def test_an_abort_after_the_last_answer_is_no_death_of_the_next_job(
+def test_an_abort_after_the_last_answer_does_not_fail_the_next_job(
     compacted: Compacted, worker: CleanerProcess
 ) -> None:
     def cleaning(job: CleaningJob, state: CleaningState) -> Answers:
@@ -202,7 +202,7 @@ def killing(worker: CleanerProcess) -> Clean:
     return cleaning
 
 
-def test_a_log_whose_worker_was_killed_is_tried_again(compacted: Compacted, worker: CleanerProcess) -> None:
+def test_a_log_whose_worker_was_killed_is_retried(compacted: Compacted, worker: CleanerProcess) -> None:
     fill(compacted)
     for _ in range(2):
         assert not compacted.compact(killing(worker))
@@ -213,7 +213,7 @@ def test_a_log_whose_worker_was_killed_is_tried_again(compacted: Compacted, work
     assert [value for _, _, value in compacted.left()] == [b"56", b"57", b"58", b"59"]
 
 
-def test_a_log_that_was_compacted_in_between_starts_to_count_anew(compacted: Compacted, worker: CleanerProcess) -> None:
+def test_a_successful_round_resets_the_count_of_deaths(compacted: Compacted, worker: CleanerProcess) -> None:
     for clean in (killing(worker), killing(worker), worker.clean, killing(worker), killing(worker)):
         fill(compacted)
         compacted.compact(clean)
@@ -221,9 +221,7 @@ def test_a_log_that_was_compacted_in_between_starts_to_count_anew(compacted: Com
     assert compacted.cleaner.uncleanable(compacted.log_dir) == (0, 0)
 
 
-def test_a_log_that_its_worker_died_over_three_times_is_left_alone(
-    compacted: Compacted, worker: CleanerProcess
-) -> None:
+def test_a_log_is_uncleanable_after_three_deaths_of_its_worker(compacted: Compacted, worker: CleanerProcess) -> None:
     fill(compacted)
     for _ in range(3):
         assert not compacted.compact(killing(worker))

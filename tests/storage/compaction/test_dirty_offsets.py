@@ -3,7 +3,7 @@ from __future__ import annotations
 from odradek.broker.storage.compaction.dirty_offsets import LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets
 
 
-def test_states_are_those_that_were_noted() -> None:
+def test_states_are_those_that_were_set() -> None:
     dirty = DirtyOffsets(100, 10)
     dirty.set_state(101, SUPERSEDED)
     dirty.set_state(103, TOMBSTONE)
@@ -13,7 +13,7 @@ def test_states_are_those_that_were_noted() -> None:
     assert list(states) == [LIVE, SUPERSEDED, LIVE, SUPERSEDED]
 
 
-def test_nothing_is_known_outside() -> None:
+def test_offsets_outside_have_no_state() -> None:
     dirty = DirtyOffsets(100, 10)
     dirty.set_state(110, SUPERSEDED)
     assert dirty.states(99, 105) is None

@@ -9,7 +9,7 @@ from odradek.broker.storage.compaction.key_offsets import KeyOffsets
 
 
 @given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 1 << 62)), max_size=40))
-def test_it_is_a_dictionary(pairs: list[tuple[bytes, int]]) -> None:
+def test_it_behaves_as_a_dictionary(pairs: list[tuple[bytes, int]]) -> None:
     keys = KeyOffsets(24 * 50, 1.0)
     for key, offset in pairs:
         keys.put(key, offset)
@@ -29,7 +29,7 @@ def test_it_is_full_at_the_load_factor_and_still_finds_everything() -> None:
     assert all(keys.get(b"%d" % index) == index for index in range(count))
 
 
-def test_it_takes_the_memory_that_it_was_given_and_no_more() -> None:
+def test_its_memory_is_bounded() -> None:
     tracemalloc.start()
     keys = KeyOffsets(1 << 20, 0.9)
     for index in range(keys.capacity):
@@ -39,7 +39,7 @@ def test_it_takes_the_memory_that_it_was_given_and_no_more() -> None:
     assert taken < (1 << 20) + 10_000
 
 
-def test_a_table_that_is_as_full_as_it_may_be_still_says_that_a_key_is_not_there() -> None:
+def test_a_full_table_finds_no_missing_key() -> None:
     keys = KeyOffsets(24 * 5, 1.0)
     while not keys.is_full:
         keys.put(b"%d" % keys.size, keys.size)
@@ -47,7 +47,7 @@ def test_a_table_that_is_as_full_as_it_may_be_still_says_that_a_key_is_not_there
     assert all(keys.get(b"no %d" % index) == -1 for index in range(50))
 
 
-def test_one_key_fits_however_little_memory_there_is() -> None:
+def test_one_key_fits_into_any_memory() -> None:
     keys = KeyOffsets(1, 0.1)
     assert keys.put(b"k", 3) == -1
     assert keys.put(b"k", 5) == 3

@@ -61,7 +61,7 @@ def test_beside_an_idle_broker_it_does_not_rest(worker: Worker) -> None:
     assert worker.rests == []
 
 
-def test_it_notices_within_a_tenth_of_a_second_that_the_broker_has_work_again(worker: Worker) -> None:
+def test_it_rests_within_a_tenth_of_a_second_of_new_requests(worker: Worker) -> None:
     worker.work(1000)
     worker.rests.clear()
     worker.turns_a_second = 500
@@ -69,24 +69,24 @@ def test_it_notices_within_a_tenth_of_a_second_that_the_broker_has_work_again(wo
     assert worker.rests
 
 
-def test_it_goes_on_at_once_after_less_than_a_moment(worker: Worker) -> None:
+def test_short_work_needs_no_rest(worker: Worker) -> None:
     worker.turns_a_second = 500
     worker.pace.step()
     assert worker.rests == []
 
 
-def test_long_work_is_paid_back_by_a_rest_that_has_an_end(worker: Worker) -> None:
+def test_a_rest_is_proportional_to_the_work_and_bounded(worker: Worker) -> None:
     worker.turns_a_second = 500
     worker.work(10, step_ms=10)
     worker.work(5000, step_ms=5000)
     assert worker.rests == [pytest.approx(0.03), 0.05]
 
 
-def test_a_process_that_works_gets_turns() -> None:
+def test_the_turns_of_a_working_process_are_counted() -> None:
     before = scheduled_turns(os.getpid())
     os.sched_yield()
     assert scheduled_turns(os.getpid()) >= before > 0
 
 
-def test_where_the_system_does_not_tell_there_are_none() -> None:
+def test_there_are_no_turns_where_the_system_does_not_count_them() -> None:
     assert scheduled_turns(-1) == 0

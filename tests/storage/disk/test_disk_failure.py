@@ -135,7 +135,7 @@ def test_a_failure_takes_the_directory_offline(
     again.close()
 
 
-def test_a_failed_append_is_not_there_afterwards(log_dir: LogDir, files: FailingFiles, tmp_path: Path) -> None:
+def test_a_failed_append_leaves_no_record(log_dir: LogDir, files: FailingFiles, tmp_path: Path) -> None:
     log = log_dir.logs["t", 0]
     files.fail = "write"
     with pytest.raises(KafkaError):
@@ -148,7 +148,7 @@ def test_a_failed_append_is_not_there_afterwards(log_dir: LogDir, files: Failing
     again.close()
 
 
-def test_a_failed_sync_never_counts(log_dir: LogDir, files: FailingFiles) -> None:
+def test_a_failed_sync_never_raises_the_recovery_point(log_dir: LogDir, files: FailingFiles) -> None:
     log = log_dir.logs["t", 0]
     files.fail = "fsync"
     with pytest.raises(KafkaError):
@@ -169,7 +169,7 @@ def test_a_failure_while_closing_leaves_no_marker(log_dir: LogDir, files: Failin
     again.close()
 
 
-def test_logs_of_other_directories_go_on(log_dir: LogDir, files: FailingFiles, tmp_path: Path) -> None:
+def test_logs_of_other_directories_stay_online(log_dir: LogDir, files: FailingFiles, tmp_path: Path) -> None:
     other = open_log_dir(tmp_path / "other", CONFIG)
     log: Log = other.create_log("t", 0, TOPIC_ID, CONFIG)
     files.fail = "write"

@@ -106,7 +106,7 @@ def look_at_everything(log_dir: StoredLogDir) -> None:
 
 
 @pytest.mark.parametrize("spoil", SPOILERS)
-def test_everything_is_found_and_nothing_changes(golden: Path, spoil: object) -> None:
+def test_everything_is_read_and_no_file_changes(golden: Path, spoil: object) -> None:
     assert callable(spoil)
     spoil(golden)
     before = state_of(golden)
@@ -116,7 +116,7 @@ def test_everything_is_found_and_nothing_changes(golden: Path, spoil: object) ->
 
 
 @pytest.mark.parametrize("spoil", [spoil_nothing, spoil_everything_derived])
-def test_a_tree_that_may_not_be_written_to_is_enough(golden: Path, spoil: object) -> None:
+def test_a_read_only_tree_can_be_opened(golden: Path, spoil: object) -> None:
     assert callable(spoil)
     spoil(golden)
     everything = [golden, *golden.rglob("*")]
@@ -130,7 +130,7 @@ def test_a_tree_that_may_not_be_written_to_is_enough(golden: Path, spoil: object
             path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def test_the_lock_is_not_taken_and_does_not_stand_in_the_way(tmp_path: Path) -> None:
+def test_the_lock_is_neither_taken_nor_required(tmp_path: Path) -> None:
     broker = open_for_writing(tmp_path)
     append(broker.create_log("t", 0, TOPIC_ID, LogConfig()), b"a", b"b")
     with open_log_dir(tmp_path) as log_dir:
@@ -154,7 +154,7 @@ def test_opened_for_writing_it_is_left_as_by_a_clean_stop(golden: Path) -> None:
         assert log_dir.was_clean
 
 
-def test_what_is_no_log_directory_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_another_directory_is_rejected_and_not_changed(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         open_log_dir(tmp_path / "nowhere")
     assert list(tmp_path.iterdir()) == []
@@ -180,7 +180,7 @@ def commit(group: str, partition: int, offset: int | None) -> tuple[bytes, bytes
     return key, value
 
 
-def test_commits_count_once_they_are_decided(tmp_path: Path) -> None:
+def test_only_decided_commits_count(tmp_path: Path) -> None:
     broker = open_for_writing(tmp_path)
     log = broker.create_log("__consumer_offsets", 0, TOPIC_ID, LogConfig())
 

@@ -16,7 +16,7 @@ from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.names import SEGMENT_SUFFIXES
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import KafkaError
-from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_log_dir, marker, names_in, open_log_dir, values_of
+from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_log_dir, marker, open_log_dir, values_of
 
 CONFIG = LogConfig(segment_bytes=600, index_interval_bytes=100, segment_index_bytes=1200)
 COUNT = 20
@@ -91,9 +91,7 @@ def assert_the_last_five_are_known(log: Log) -> None:
 
 @pytest.mark.parametrize("flushed", [0, 13, 14, 17, COUNT])
 @pytest.mark.parametrize("in_segment", [7, 6, 1, 1000])
-def test_a_killed_process_has_not_forgotten_the_last_five_batches_of_a_producer(
-    tmp_path: Path, in_segment: int, flushed: int
-) -> None:
+def test_recovery_finds_the_last_five_batches_of_a_producer(tmp_path: Path, in_segment: int, flushed: int) -> None:
     """Whatever segments they are in: snapshots between segments know the last batch of a producer only."""
     config = LogConfig(segment_bytes=len(numbered(10)) * in_segment, index_interval_bytes=100)
     values = fill(tmp_path, flushed=flushed, config=config)
@@ -103,7 +101,7 @@ def test_a_killed_process_has_not_forgotten_the_last_five_batches_of_a_producer(
     log_dir.close()
 
 
-def test_the_batches_of_many_producers_are_found_again_before_the_segment_that_is_recovered(tmp_path: Path) -> None:
+def test_recovery_reads_batches_of_producers_before_the_recovered_segment(tmp_path: Path) -> None:
     """The last batches of each lie far apart in the segments below the recovery point."""
     config = LogConfig(segment_bytes=1 << 20)
     log_dir = open_log_dir(tmp_path, config)
@@ -136,7 +134,7 @@ def test_snapshots_made_by_recovery_are_those_of_the_rolls(tmp_path: Path) -> No
     log_dir.close()
 
 
-def test_recovery_forgets_producers_that_were_idle_for_too_long(tmp_path: Path) -> None:
+def test_recovery_removes_expired_producers(tmp_path: Path) -> None:
     fill(tmp_path)
     config = LogConfig(segment_bytes=600, producer_id_expiration_ms=1000)
     log_dir = open_log_dir(tmp_path, config, clock=ManualClock(NOW + 2000))
@@ -158,7 +156,7 @@ def test_a_torn_last_batch_is_cut_off(tmp_path: Path, cut: int) -> None:
 
 
 @pytest.mark.parametrize("behind", [b"\0" * 10, b"\0" * 5000, b"\xff" * 100, bytes(batch(b"later"))[:-1]])
-def test_what_is_no_batch_behind_the_last_is_cut_off(tmp_path: Path, behind: bytes) -> None:
+def test_bytes_behind_the_last_batch_are_cut_off(tmp_path: Path, behind: bytes) -> None:
     values = fill(tmp_path)
     path = segment_files(tmp_path, ".log")[-1]
     path.write_bytes(path.read_bytes() + behind)
@@ -169,7 +167,7 @@ def test_what_is_no_batch_behind_the_last_is_cut_off(tmp_path: Path, behind: byt
 
 @pytest.mark.parametrize("segment", [0, 1, -1])
 @pytest.mark.parametrize("at", [3, 9, 16, 20, 30, 70, 100, 200])
-def test_a_flipped_bit_ends_the_log_where_it_is(tmp_path: Path, segment: int, at: int) -> None:
+def test_a_flipped_bit_ends_the_log(tmp_path: Path, segment: int, at: int) -> None:
     values = fill(tmp_path)
     path = segment_files(tmp_path, ".log")[segment]
     data = bytearray(path.read_bytes())
@@ -182,7 +180,7 @@ def test_a_flipped_bit_ends_the_log_where_it_is(tmp_path: Path, segment: int, at
     log_dir.close()
 
 
-def test_what_is_below_the_recovery_point_is_not_looked_at(tmp_path: Path) -> None:
+def test_nothing_below_the_recovery_point_is_read(tmp_path: Path) -> None:
     fill(tmp_path, flushed=COUNT)
     path = segment_files(tmp_path, ".log")[0]
     data = bytearray(path.read_bytes())
@@ -241,7 +239,7 @@ DAMAGES: list[Callable[[Path], None]] = [
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot"])
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
-def test_damaged_indexes_and_snapshots_are_made_again(
+def test_damaged_indexes_and_snapshots_are_rebuilt(
     tmp_path: Path, damage: Callable[[Path], None], suffix: str, clean: bool
 ) -> None:
     values = fill(tmp_path, flushed=13)
@@ -268,7 +266,7 @@ def test_damaged_indexes_and_snapshots_are_made_again(
     "name",
     ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "t-0/leader-epoch-checkpoint"],
 )
-def test_damaged_checkpoints_cost_time_and_nothing_else(
+def test_recovery_without_checkpoints_loses_nothing(
     tmp_path: Path, name: str, damage: Callable[[Path], None], clean: bool
 ) -> None:
     values = fill(tmp_path)
@@ -293,7 +291,7 @@ def test_any_damaged_checkpoint_is_ignored(tmp_path: Path, text: str) -> None:
     log_dir.close()
 
 
-def test_a_lost_topic_id_is_no_reason_to_lose_the_log(tmp_path: Path) -> None:
+def test_a_log_without_topic_id_is_opened(tmp_path: Path) -> None:
     values = fill(tmp_path)
     for text in ("", "version: 1\ntopic_id: x", "version: 0\ntopic_id: x"):
         (tmp_path / "t-0" / "partition.metadata").write_text(text)
@@ -302,7 +300,7 @@ def test_a_lost_topic_id_is_no_reason_to_lose_the_log(tmp_path: Path) -> None:
         log_dir.close()
 
 
-def test_a_tail_that_changed_after_a_clean_stop_is_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tail_changed_after_a_clean_stop_is_recovered(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     values = fill(tmp_path)
     open_log_dir(tmp_path, CONFIG).close()
     path = segment_files(tmp_path, ".log")[-1]
@@ -325,7 +323,7 @@ def test_offsets_that_go_back_end_the_log(tmp_path: Path) -> None:
     log_dir.close()
 
 
-def test_a_segment_that_begins_before_the_end_of_the_one_before_goes(tmp_path: Path) -> None:
+def test_a_segment_that_begins_before_the_end_of_the_one_before_is_dropped(tmp_path: Path) -> None:
     values = fill(tmp_path)
     directory = tmp_path / "t-0"
     first, second = segment_files(tmp_path, ".log")[:2]
@@ -336,7 +334,7 @@ def test_a_segment_that_begins_before_the_end_of_the_one_before_goes(tmp_path: P
     log_dir.close()
 
 
-def test_a_log_that_ends_before_it_starts_begins_anew(tmp_path: Path) -> None:
+def test_a_log_that_ends_before_its_start_is_emptied(tmp_path: Path) -> None:
     fill(tmp_path)
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 500\n")
     log_dir, log = reopened(tmp_path)
@@ -358,7 +356,7 @@ def test_an_index_without_a_log_is_removed(tmp_path: Path) -> None:
     log_dir.close()
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_reported(tmp_path: Path) -> None:
     fill(tmp_path)
     told: list[tuple[str, int, int, int, int]] = []
     log_dir = make_log_dir(tmp_path)
@@ -372,7 +370,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     log_dir.close()
 
 
-def test_the_transaction_index_is_made_again(tmp_path: Path) -> None:
+def test_the_transaction_index_is_rebuilt(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=350, index_interval_bytes=100)
     log_dir = open_log_dir(tmp_path, config)
     log = log_dir.create_log("t", 0, TOPIC_ID, config)
@@ -391,7 +389,7 @@ def test_the_transaction_index_is_made_again(tmp_path: Path) -> None:
     log_dir.close()
 
 
-def test_a_damaged_transaction_index_below_the_recovery_point_is_made_again(tmp_path: Path) -> None:
+def test_a_damaged_transaction_index_below_the_recovery_point_is_rebuilt(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=350)
     log_dir = open_log_dir(tmp_path, config)
     log = log_dir.create_log("t", 0, TOPIC_ID, config)
@@ -408,57 +406,7 @@ def test_a_damaged_transaction_index_below_the_recovery_point_is_made_again(tmp_
         log_dir.close()
 
 
-# --------------------------------------------------------------------------------------------- the files of compaction
-
-
-def test_files_marked_deleted_or_cleaned_are_removed(tmp_path: Path) -> None:
-    values = fill(tmp_path)
-    directory = tmp_path / "t-0"
-    before = names_in(directory)
-    for name in (
-        f"{0:020d}.log.deleted",
-        f"{99:020d}.index.deleted",
-        f"{0:020d}.log.cleaned",
-        f"{5:020d}.index.cleaned",
-    ):
-        (directory / name).write_bytes(b"x")
-    log_dir, log = reopened(tmp_path)
-    assert set(names_in(directory)) <= {*before, f"{COUNT:020d}.snapshot"}
-    assert_works_on(log, values)
-    log_dir.close()
-
-
-def test_a_swap_that_was_complete_is_finished(tmp_path: Path) -> None:
-    """The second and third segment were compacted into one, which has all but the third's first batch."""
-    values = fill(tmp_path, flushed=COUNT)
-    directory = tmp_path / "t-0"
-    _, second, third, *_ = (int(path.stem) for path in segment_files(tmp_path, ".log"))
-    size = len(batch(values[third], producer_id=9))
-    data = (directory / f"{second:020d}.log").read_bytes() + (directory / f"{third:020d}.log").read_bytes()[size:]
-    (directory / f"{second:020d}.log.swap").write_bytes(data)
-    log_dir, log = reopened(tmp_path)
-    assert values_of(log) == values[:third] + values[third + 1 :]
-    assert not list(directory.glob("*.swap"))
-    assert not (directory / f"{third:020d}.log").exists()
-    assert [values_of(log, start=offset)[0] for offset in (third - 1, third, third + 1)] == [
-        values[third - 1], values[third + 1], values[third + 1],
-    ]  # fmt: skip
-    log_dir.close()
-
-
-def test_a_swap_that_was_not_complete_is_undone(tmp_path: Path) -> None:
-    values = fill(tmp_path, flushed=COUNT)
-    directory = tmp_path / "t-0"
-    _, second, third, *_ = (int(path.stem) for path in segment_files(tmp_path, ".log"))
-    (directory / f"{second:020d}.log.cleaned").write_bytes(b"half")
-    (directory / f"{third:020d}.log.swap").write_bytes(b"whole")
-    log_dir, log = reopened(tmp_path)
-    assert not [name for name in names_in(directory) if name.endswith((".swap", ".cleaned"))]
-    assert_works_on(log, values)
-    log_dir.close()
-
-
-def test_damage_found_while_reading_is_the_readers_problem_only(tmp_path: Path) -> None:
+def test_damage_found_while_reading_fails_only_the_read(tmp_path: Path) -> None:
     """A flipped bit in a batch's length, below the recovery point: that batch can not be found, other segments can."""
     values = fill(tmp_path, flushed=COUNT)
     path = segment_files(tmp_path, ".log")[0]
@@ -474,7 +422,7 @@ def test_damage_found_while_reading_is_the_readers_problem_only(tmp_path: Path) 
     log_dir.close()
 
 
-def test_recovery_is_summed_up_in_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_recovery_logs_one_summary(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     fill(tmp_path)
     files = segment_files(tmp_path, ".log")
     files[-1].write_bytes(files[-1].read_bytes() + b"torn")

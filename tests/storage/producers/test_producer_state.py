@@ -62,7 +62,7 @@ def test_a_batch_sent_again_gets_its_first_offsets(new_log: NewLog) -> None:
     assert write(log, 14).base_offset == 14
 
 
-def test_other_sequences_than_the_next_are_out_of_order(new_log: NewLog) -> None:
+def test_only_the_next_sequence_is_in_order(new_log: NewLog) -> None:
     log = new_log()
     write(log, 0)
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 2)
@@ -96,7 +96,7 @@ def test_a_new_epoch_starts_at_0_and_fences_the_old_one(new_log: NewLog) -> None
     assert write(log, 1, epoch=1).base_offset == 2
 
 
-def test_producers_do_not_mind_one_another(new_log: NewLog) -> None:
+def test_producers_are_independent(new_log: NewLog) -> None:
     log = new_log()
     for index in range(3):
         write(log, index, producer_id=1)
@@ -106,7 +106,7 @@ def test_producers_do_not_mind_one_another(new_log: NewLog) -> None:
     assert len(log.producers) == 2
 
 
-def test_idle_producers_are_forgotten(new_log: NewLog, resources: LogResources) -> None:
+def test_idle_producers_expire(new_log: NewLog, resources: LogResources) -> None:
     log = new_log(producer_id_expiration_ms=1000)
     write(log, 0, producer_id=1)
     write(log, 0, producer_id=2, transactional=True)
@@ -120,7 +120,7 @@ def test_idle_producers_are_forgotten(new_log: NewLog, resources: LogResources) 
     refused(log, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 5, producer_id=2, transactional=True)  # in a transaction
 
 
-def test_truncation_takes_the_state_back(new_log: NewLog) -> None:
+def test_truncation_restores_the_earlier_state(new_log: NewLog) -> None:
     log = new_log(segment_bytes=200)
     for index in range(6):
         write(log, index)
@@ -160,7 +160,7 @@ def test_the_last_stable_offset_is_never_above_the_high_watermark(new_log: NewLo
     assert log.last_stable_offset == 2
 
 
-def test_aborted_transactions_are_told_by_range(new_log: NewLog) -> None:
+def test_aborted_transactions_are_returned_by_range(new_log: NewLog) -> None:
     log = new_log(segment_bytes=300)
     for index in range(4):  # offsets 3i, 3i + 1 and the marker at 3i + 2, over several segments
         write(log, 2 * index, transactional=True)
@@ -188,7 +188,7 @@ def test_a_transaction_over_several_segments(new_log: NewLog) -> None:
     assert log.aborted_transactions(3, 4) == [(1, 0)]
 
 
-def test_only_segments_with_aborted_transactions_are_looked_at_for_them(new_log: NewLog) -> None:
+def test_aborted_transactions_are_found_between_segments_without_any(new_log: NewLog) -> None:
     log = new_log(segment_bytes=100)
     for index in range(4):
         write(log, index, transactional=True)
@@ -206,7 +206,7 @@ def test_only_segments_with_aborted_transactions_are_looked_at_for_them(new_log:
     assert not list(log.segments.with_aborted(5))
 
 
-def test_what_is_not_transactional_may_not_enter_a_transaction(new_log: NewLog) -> None:
+def test_a_batch_that_is_not_transactional_is_rejected_in_a_transaction(new_log: NewLog) -> None:
     log = new_log()
     write(log, 0, transactional=True)
     refused(log, ErrorCode.INVALID_TXN_STATE, 1)
@@ -237,7 +237,7 @@ def test_clients_may_not_end_transactions(new_log: NewLog) -> None:
     assert error.value.code is ErrorCode.INVALID_RECORD
 
 
-def test_followers_learn_transactions_as_they_are(new_log: NewLog) -> None:
+def test_followers_replay_transactions(new_log: NewLog) -> None:
     leader, follower = new_log(segment_bytes=200), new_log()
     write(leader, 0, b"kept", transactional=True)
     end(leader, commit=True)
@@ -278,7 +278,7 @@ def test_a_snapshot_is_read_back_as_it_was() -> None:
     assert (bare_again.last_sequence, bare_again.last_offset, len(bare_again.batches)) == (-1, -1, 0)
 
 
-def test_every_damaged_snapshot_is_noticed() -> None:
+def test_every_damaged_snapshot_is_corrupt() -> None:
     sound = encode_snapshot([ProducerEntry(7, epoch=3)])
     damaged = [sound[:length] for length in range(len(sound))]
     damaged += [sound[:at] + bytes([sound[at] ^ 0x10]) + sound[at + 1 :] for at in range(len(sound))]
