@@ -127,7 +127,7 @@ class BatchCheck:
         try:
             batch, data = next(read_whole_batches(self._descriptors, segment.path, position, segment.size))
         except CorruptBatchError as error:
-            return self._pass_over(segment, position, error.reason)
+            return self._skip_damage(segment, position, error.reason)
         if batch.base_offset < self.next_offset or batch.last_offset > segment.last_offset:
             span = f"{batch.base_offset} to {batch.last_offset}"
             self._problem(segment, position, f"offsets {span} after {self.next_offset - 1}", batch.base_offset)
@@ -156,7 +156,7 @@ class BatchCheck:
             self.epoch_runs[-1].end_offset = end_offset_before
         self.epoch_runs.append(EpochRun(epoch, offset, offset))
 
-    def _pass_over(self, segment: _Segment, position: int, reason: str) -> int:
+    def _skip_damage(self, segment: _Segment, position: int, reason: str) -> int:
         """Report the damage at `position`, unless it is preallocated room; return where to continue."""
         if self._is_room(segment, position):
             self._progress(segment.size - position)
@@ -171,7 +171,7 @@ class BatchCheck:
                 end = stop
             else:
                 end = min(next_indexed_position(segment.indexes.offset_index, position) or end, end)
-        self._problem(segment, position, f"{reason}; passed over {pluralize(end - position, 'byte')}", base_offset)
+        self._problem(segment, position, f"{reason}; skipped {pluralize(end - position, 'byte')}", base_offset)
         self._progress(end - position)
         return end
 

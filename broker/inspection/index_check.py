@@ -64,15 +64,15 @@ class OffsetIndexCheck(_IndexCheck):
         """Check the entries for the batch that starts at `position` and ends with `last_offset`."""
         while self.awaited <= position:
             if self.awaited < position:
-                self._problem(f"leads to position {self.awaited}, where no batch starts", self._first)
+                self._problem(f"has position {self.awaited}, where no batch starts", self._first)
             elif self._first < last_offset:
-                self._problem(f"leads to position {position}, where a batch ends with {last_offset}", self._first)
+                self._problem(f"has position {position}, where a batch ends with {last_offset}", self._first)
             self._step(self._base_offset, 0)
 
     def finish(self) -> None:
         """Report the entries behind the last batch."""
         while self.awaited != BEYOND:
-            self._problem(f"leads to position {self.awaited}, where no batch starts", self._first)
+            self._problem(f"has position {self.awaited}, where no batch starts", self._first)
             self._step(self._base_offset, 0)
 
 
@@ -89,15 +89,15 @@ class TimeIndexCheck(_IndexCheck):
         while self.awaited <= last_offset:
             if self.awaited < base_offset or max_timestamp != self._first:
                 found = f"a batch of {base_offset} to {last_offset} has {max_timestamp}"
-                self._problem(f"says timestamp {self._first}, {found}", self.awaited)
+                self._problem(f"has timestamp {self._first}, {found}", self.awaited)
             elif largest_timestamp > self._first:
-                self._problem(f"says timestamp {self._first}, a batch before has {largest_timestamp}", self.awaited)
+                self._problem(f"has timestamp {self._first}, a batch before has {largest_timestamp}", self.awaited)
             self._step(0, self._base_offset)
 
     def finish(self) -> None:
         """Report the entries behind the last batch."""
         while self.awaited != BEYOND:
-            self._problem(f"says timestamp {self._first}, behind the last batch", self.awaited)
+            self._problem(f"has timestamp {self._first}, behind the last batch", self.awaited)
             self._step(0, self._base_offset)
 
 

@@ -41,13 +41,13 @@ def check_directory_files(files: Files, directory: str, ends: Mapping[Partition,
             read_meta_properties(files, directory)
         except MalformedFileError as error:
             report(Problem(META_PROPERTIES, str(error)))
-    for name, says in _CHECKPOINTS.items():
+    for name, verb in _CHECKPOINTS.items():
         if name in present:
-            _check_offsets(files, directory, name, says, ends, report)
+            _check_offsets(files, directory, name, verb, ends, report)
 
 
 def _check_offsets(
-    files: Files, directory: str, name: str, says: str, ends: Mapping[Partition, int], report: Report
+    files: Files, directory: str, name: str, verb: str, ends: Mapping[Partition, int], report: Report
 ) -> None:
     try:
         rows = parse_rows(files.read(f"{directory}/{name}"), columns=3)
@@ -57,7 +57,7 @@ def _check_offsets(
     for topic, partition, offset in rows:
         end = ends.get((topic, int(partition)))
         if end is not None and int(offset) > end:
-            report(Problem(name, f"{topic}-{partition} {says} {offset}, and its log ends at {end}", offset=int(offset)))
+            report(Problem(name, f"{topic}-{partition} {verb} {offset}, and its log ends at {end}", offset=int(offset)))
 
 
 def check_topic_id(files: Files, directory: str, shown_as: str, report: Report) -> None:
@@ -108,4 +108,4 @@ def check_leader_epochs(
         for offset in sorted(places):
             known = epochs.epoch_for(offset)
             if known != run.epoch:
-                report(Problem(path, f"says epoch {known}, where the batch has {run.epoch}", offset=offset))
+                report(Problem(path, f"has epoch {known}, where the batch has {run.epoch}", offset=offset))

@@ -66,7 +66,7 @@ def summarize(path: str) -> DirectorySummary:
             raise NoLogDirError(path)
         partitions = [_partition(partition, findings) for partition in log_dir.partitions.values()]
         committed = _committed(log_dir, findings)
-        told = {line for partition in partitions for line in partition.findings}
+        listed = {line for partition in partitions for line in partition.findings}
         meta = log_dir.meta
         return DirectorySummary(
             path=path,
@@ -77,7 +77,7 @@ def summarize(path: str) -> DirectorySummary:
             size_bytes=sum(partition.size_bytes for partition in partitions),
             committed_offsets=committed,
             partitions=partitions,
-            findings=[line for line in findings.lines if line not in told],
+            findings=[line for line in findings.lines if line not in listed],
         )
 
 
@@ -152,4 +152,4 @@ def print_summary(out: TextIO, summary: DirectorySummary) -> None:
         print_table(out, ("group", "partition", "committed offset"), rows_of_groups)
     lines = [line for each in summary.partitions for line in each.findings] + summary.findings
     if lines:
-        out.write("\nA broker that starts here would say:\n" + "".join(f"  {line}\n" for line in lines))
+        out.write("\nA broker that starts here would log:\n" + "".join(f"  {line}\n" for line in lines))

@@ -66,7 +66,7 @@ class TransactionCheck:
                 )
             )
         elif kind == ControlRecordType.COMMIT and entry is not None:
-            self._report(Problem(self._index_path, f"says that {entry} was aborted", offset=header.base_offset))
+            self._report(Problem(self._index_path, f"lists {entry}, which was committed", offset=header.base_offset))
 
     def finish_segment(self) -> None:
         for entry in self._entries.values():

@@ -1,4 +1,4 @@
-"""What `inspect` says of a directory that Kafka has written is what Kafka's own tools say of it."""
+"""`inspect` of a directory that Kafka has written, compared with Kafka's own tools."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_damage_is_listed_with_the_repair_by_a_broker(golden: Path, capsys: pyte
     assert any("recovery-point-offset-checkpoint" in finding for finding in summary["findings"])
     assert partitions["codec-gzip"]["log_end_offset"] == 200
     assert inspect([str(golden)]) == 0
-    assert "A broker that starts here would say:\n  " in capsys.readouterr().out
+    assert "A broker that starts here would log:\n  " in capsys.readouterr().out
 
 
 BATCH = re.compile(

@@ -1,4 +1,4 @@
-"""`verify` finds nothing in what Kafka and we have written, and everything that is then spoiled, where it is."""
+"""`verify` reports no problem in sound directories, and every damage with its place."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_a_flipped_byte_is_reported_with_its_place(golden: Path) -> None:
     position, offset, size = heads(log)[7]
     change(log, position + 61 + size // 2, b"\xff\xfe")
     found = problems_in(golden)
-    assert found[0] == Problem(f"{ROLLED}.log", f"the checksum is wrong; passed over {size} bytes", position, offset)
+    assert found[0] == Problem(f"{ROLLED}.log", f"the checksum is wrong; skipped {size} bytes", position, offset)
     # What the indexes say of it cannot be confirmed then.
     assert {problem.path for problem in found[1:]} <= {f"{ROLLED}.index", f"{ROLLED}.timeindex"}
 
@@ -139,7 +139,7 @@ def test_after_a_broken_length_it_continues_at_an_index_entry(golden: Path) -> N
     change(log, later[0] + later[2] - 1, b"\xff")
     found = [problem for problem in problems_in(golden) if problem.path == f"{ROLLED}.log"]
     assert [(problem.position, problem.offset) for problem in found] == [(position, offset), later[:2]]
-    assert found[0].problem.startswith("offset 580 and length 7 cannot be of a batch; passed over")
+    assert found[0].problem.startswith("offset 580 and length 7 cannot be of a batch; skipped")
 
 
 def test_a_torn_end_is_found(golden: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_torn_end_is_found(golden: Path) -> None:
         file.write(bytes(batch(b"torn"))[:70])
     found = problems_in(golden)
     assert found == [
-        Problem(f"rolled-0/{SECOND}.log", "a batch of 73 bytes where 70 remain; passed over 70 bytes", size, 0)
+        Problem(f"rolled-0/{SECOND}.log", "a batch of 73 bytes where 70 remain; skipped 70 bytes", size, 0)
     ]
 
 
@@ -172,7 +172,7 @@ def spoil_offset_entry(golden: Path) -> Problem:
     path = golden / f"{ROLLED}.index"
     offset, position = entry_of(path, 3, ">ii")
     change(path, 3 * 8 + 4, struct.pack(">i", position + 1))
-    return Problem(f"{ROLLED}.index", f"leads to position {position + 1}, where no batch starts", 24, offset)
+    return Problem(f"{ROLLED}.index", f"has position {position + 1}, where no batch starts", 24, offset)
 
 
 def spoil_order_of_offset_entries(golden: Path) -> Problem:
@@ -186,7 +186,7 @@ def spoil_time_entry(golden: Path) -> Problem:
     path = golden / f"{ROLLED}.timeindex"
     timestamp, offset = entry_of(path, 2, ">qi")
     change(path, 2 * 12, struct.pack(">q", timestamp + 1))
-    return Problem(f"{ROLLED}.timeindex", f"says timestamp {timestamp + 1}, ", 24, offset)
+    return Problem(f"{ROLLED}.timeindex", f"has timestamp {timestamp + 1}, ", 24, offset)
 
 
 def cut_index(golden: Path) -> Problem:
@@ -227,7 +227,7 @@ def spoil_snapshot(golden: Path) -> Problem:
 def spoil_epochs(golden: Path) -> Problem:
     name = "rolled-0/leader-epoch-checkpoint"
     (golden / name).write_text("0\n2\n0 0\n5 12000\n")
-    return Problem(name, "says epoch 5, where the batch has 0", offset=12000)
+    return Problem(name, "has epoch 5, where the batch has 0", offset=12000)
 
 
 def spoil_epoch_checkpoint(golden: Path) -> Problem:

@@ -1,4 +1,4 @@
-"""What the tests of the log are made with: real parts on a temporary directory, and batches to append."""
+"""Parts of the tests of logs: real resources on a temporary directory, batches to append."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make_log_dir(path: Path, clock: ManualClock | None = None, **options: Any) -
 
 
 def open_log_dir(path: Path, config: LogConfig = LogConfig(), **options: Any) -> LogDir:  # noqa: B008
-    """A log directory, opened; `config` goes for every topic."""
+    """An opened log directory; `config` applies to every topic."""
     log_dir = make_log_dir(path, **options)
     log_dir.open(lambda _: config, node_id=NODE, cluster_id=CLUSTER)
     return log_dir
@@ -62,14 +62,14 @@ def marker(
 
 
 def follower_batch(*values: bytes, base_offset: int, leader_epoch: int = 0, **fields: Any) -> bytes:
-    """A batch as a leader has it: offsets and epoch assigned."""
+    """A batch as a leader stores it: offsets and epoch assigned."""
     data = bytearray(batch(*values, **fields))
     assign_offsets(data, 0, base_offset, leader_epoch)
     return bytes(data)
 
 
 def crowd(log: Log, count: int, timestamp: int = NOW) -> None:
-    """Let a log know so many producers, from id 0 on, as if each had written a batch."""
+    """Load this many producers into a log, from id 0 on, as if each had written a batch."""
     entries = [ProducerEntry(producer_id, 0, last_timestamp=timestamp) for producer_id in range(count)]
     log.producers.load(entries, log.log_end_offset)
 
@@ -80,7 +80,7 @@ def append(log: Log, *values: bytes | None, leader_epoch: int = 0, now_ms: int =
 
 
 def records_in(data: bytes) -> list[Record]:
-    """All records of the whole batches in `data`, those of control batches left out."""
+    """All records of the whole batches in `data`, without control batches."""
     found: list[Record] = []
     for position, header in batch_headers(data):
         if not header.is_control:

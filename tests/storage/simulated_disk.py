@@ -1,4 +1,4 @@
-"""A disk in memory that loses power: what was not synced may be lost, in any combination, and what was may not.
+"""A disk in memory that loses power: unsynced changes may be lost, in any combination, synced ones never.
 
 The fault model, for everything since the last sync of the same file or directory:
 
@@ -27,7 +27,7 @@ from odradek.broker.storage.disk.files import BytesLike, FileEntry, Volume
 
 
 class PowerCutError(BaseException):
-    """The machine stops here. No `except Exception` may hold it up."""
+    """The machine stops here. No `except Exception` may catch it."""
 
 
 class File:

@@ -1,4 +1,4 @@
-"""Which log is compacted, how much of it, in which groups."""
+"""The choice of the log to compact, the part of it, and the groups of segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction and retention take turns at a log, and give way to what cuts or deletes it."""
+"""Mutual exclusion of compaction and retention, and aborts by truncation or deletion."""
 
 from __future__ import annotations
 

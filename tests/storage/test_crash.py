@@ -1,4 +1,4 @@
-"""The world stops at the n-th change of the disk, for n = 1, 2, 3, … until the scenario completes; then it is opened.
+"""A stop at the n-th change of the disk, for n = 1, 2, 3, … until the scenario completes; then a start.
 
 What must hold then (see `simulated_disk` for what a stop may do): after a killed process every batch is there that was
 acknowledged, after a power cut every one below the recovery point. After both, everything that is there was appended at
@@ -194,7 +194,7 @@ def assert_sound(root: Directory, *, may_lack_epochs: bool = False) -> None:
     problems: list[Problem] = []
     Verification(PATH, problems.append, lambda done, total: None, SimulatedFiles(root)).run()
     unsound = [problem for problem in problems if problem.path.startswith("t-0/")]
-    assert [each for each in unsound if not (may_lack_epochs and "says epoch -1" in each.problem)] == []
+    assert [each for each in unsound if not (may_lack_epochs and "has epoch -1" in each.problem)] == []
 
 
 def stops(kind: type[Scenario] = Scenario) -> Iterator[tuple[Scenario, SimulatedFiles]]:

@@ -1,4 +1,4 @@
-"""A log directory that Apache Kafka 4.3.1 wrote: we read what its clients read, and write what it wrote."""
+"""A log directory of Apache Kafka 4.3.1: we read what its clients read, and write what it wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Appending, reading, rolling, cutting: one log, no restarts (those are in test_log_dir, test_recovery, test_model)."""
+"""Append, read, roll, truncate one log without restarts (see test_log_dir, test_recovery, test_model)."""
 
 from __future__ import annotations
 

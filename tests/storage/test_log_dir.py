@@ -1,4 +1,4 @@
-"""A directory of logs: who may open it, what a clean stop leaves, creation and deletion."""
+"""A log directory: its lock and identity, clean stops, creation and deletion of logs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def open_files(path: Path) -> list[str]:
 
 
 def contents_of(directory: Path) -> dict[str, tuple[int, bytes]]:
-    """When each file was written last, and what is in it."""
+    """The modification time and the contents of each file."""
     return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in directory.iterdir()}
 
 
@@ -343,7 +343,7 @@ def test_a_removal_without_a_descriptor_is_retried(tmp_path: Path) -> None:
 
 
 def linked(log_dir: Path, elsewhere: Path) -> None:
-    """Make a log and move it, with a file of somebody else's, to where a symbolic link leads."""
+    """Create a log and move it, with a foreign file, behind a symbolic link."""
     opened = open_log_dir(log_dir)
     append(opened.create_log("t", 0, TOPIC_ID, LogConfig()), b"a")
     opened.close()
@@ -383,7 +383,7 @@ def test_a_closed_directory_can_be_closed_again(tmp_path: Path) -> None:
 
 
 def test_a_recovery_point_that_does_not_fit_the_segments_is_ignored(tmp_path: Path) -> None:
-    """Its last segment is empty, as after a roll, so that no batch in it tells."""
+    """Its last segment is empty, as after a roll, so that no batch shows its end."""
     log_dir = open_log_dir(tmp_path)
     log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig())
     append(log, b"a", b"b")

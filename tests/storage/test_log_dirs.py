@@ -1,4 +1,4 @@
-"""Several log directories: where logs go, what each is by itself, what becomes of all when one fails."""
+"""Several log directories: the choice of one, their identities, the failure of one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log against a Python list: it holds what was appended and not cut off, deleted or superseded, and finds it."""
+"""The log against a Python list: the same records are found after any sequence of operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Segments that brokers wrote before Kafka 0.11: message sets of magic 0 and 1 are read and recovered as they are."""
+"""Segments of brokers before Kafka 0.11: message sets of magic 0 and 1 are read and recovered."""
 
 from __future__ import annotations
 

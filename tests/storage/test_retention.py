@@ -1,4 +1,4 @@
-"""Which segments go, and what the log is when they have gone."""
+"""The segments that retention deletes, and the log afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One thread appends, rolls and cuts, one reads, one syncs: what is below the end offset can always be read, whole."""
+"""An appender, a reader and a flush on three threads: everything below the end offset can be read."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def read_on(log: Log, offset: int) -> int:
 
 
 def test_reading_during_truncation(new_log: NewLog) -> None:
-    """A reader sees a record as it was, or is told that the offset is out of range, and nothing else."""
+    """A reader gets the record, or OFFSET_OUT_OF_RANGE, and nothing else."""
     log = new_log(segment_bytes=1000, index_interval_bytes=100, file_delete_delay_ms=0)
     done = Event()
     size = len(batch(b"%06d" % 0))
@@ -134,7 +134,7 @@ class MissingFile(OsFiles):
 
 
 def test_a_reader_that_fails_during_a_change_waits_for_its_end_and_retries(tmp_path: Path) -> None:
-    """Whether the change is why it failed, it learns then. It does not look again and again in between."""
+    """Only then can it tell whether the change is the reason. It does not retry in a loop meanwhile."""
     files = MissingFile()
     resources = make_resources(tmp_path, files)
     log = create_log(f"{tmp_path}/t-0", "t", 0, TOPIC_ID, LogConfig(segment_bytes=100), resources)

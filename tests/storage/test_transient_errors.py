@@ -1,4 +1,4 @@
-"""Errors that say nothing against the disk: who asked may ask again, and the log is as if nothing had happened."""
+"""Transient errors: the caller may retry, and the log is unchanged."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ShortFiles(OsFiles):
 
 
 def again(call: Callable[[], T]) -> T:
-    """Do as a client does that is told KAFKA_STORAGE_ERROR."""
+    """Retry after KAFKA_STORAGE_ERROR, as clients do."""
     while True:
         try:
             return call()

@@ -195,7 +195,7 @@ def _messages(outer: _Message) -> Iterator[_Message]:
 def _inner_messages(outer: _Message) -> Iterator[_Message]:
     value = outer.bytes_at(outer.value_position)
     if value is None or outer.codec == Codec.ZSTD or outer.magic not in (0, 1):
-        raise DumpError(f"the message at offset {outer.offset} says that it is a wrapper, and cannot be one")
+        raise DumpError(f"the message at offset {outer.offset} is marked as a wrapper, and cannot be one")
     view = memoryview(decompress(outer.codec, value, _MAX_DECOMPRESSED, outer.magic))
     is_append_time = outer.magic == 1 and outer.attributes & TIMESTAMP_TYPE_BIT
     append_time = outer.timestamp if is_append_time else None

@@ -52,7 +52,7 @@ def _entry_lines(log: LogFile, index: IndexFile, options: DumpOptions, complaint
         end = log.slice_end(position, options.max_message_size)
         batch = next(log.batches(position, end), None)
         if batch is None:
-            raise DumpError(f"{index.path}: offset {offset} is said to be at {position}, where no batch is")
+            raise DumpError(f"{index.path}: offset {offset} has position {position}, where no batch is")
         log_offset = last_offset(log, batch)
         if log_offset != offset:
             complaints.mismatch(absolute_path(index.path), offset, log_offset)

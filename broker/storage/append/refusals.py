@@ -66,10 +66,10 @@ def not_a_clients(header: BatchHeader) -> KafkaError:
     if header.last_offset_delta < 0:
         detail = f"the last offset delta is {header.last_offset_delta}"
     elif header.records_count <= 0:
-        detail = f"the batch says that it has {pluralize(header.records_count, 'record')}"
+        detail = f"the batch claims {pluralize(header.records_count, 'record')}"
     elif header.records_count != header.last_offset_delta + 1:
         count = pluralize(header.records_count, "record")
-        detail = f"the batch says {count} and a last offset delta of {header.last_offset_delta}"
+        detail = f"the batch claims {count} and a last offset delta of {header.last_offset_delta}"
     elif header.is_control:
         detail = "clients may not write control batches"
     else:
@@ -92,7 +92,7 @@ def check_room_for_records(section: memoryview, header: BatchHeader) -> None:
     if header.records_count * SMALLEST_RECORD > room:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
-            f"the batch says {pluralize(header.records_count, 'record')}, for which "
+            f"the batch claims {pluralize(header.records_count, 'record')}, for which "
             f"{pluralize(len(section), 'byte')} have no room",
         )
 

@@ -175,7 +175,7 @@ class SegmentIndexes:
         position, size, base_offset = found
         # Brokers before Kafka 4 wrote the last offset of all batches of an append, which may be beyond this batch.
         if position == entry.position > 0 and base_offset > entry.offset:
-            raise CorruptIndexError(f"the index says offset {entry.offset} where {self._log_file} has {base_offset}")
+            raise CorruptIndexError(f"the index has offset {entry.offset} where {self._log_file} has {base_offset}")
         return position, size
 
     def lookup_time(self, timestamp: int) -> TimestampOffset:
@@ -235,10 +235,10 @@ class SegmentIndexes:
         location = self.locate(entry.offset)
         batch = None if location is None else self._log_file.batch_at(location[0])
         if batch is None or batch.max_timestamp != entry.timestamp or batch.base_offset > entry.offset:
-            raise CorruptIndexError(f"{self._times.path} says {entry} where the log has {batch}")
+            raise CorruptIndexError(f"{self._times.path} has {entry} where the log has {batch}")
 
     def _rebuild_because_of(self, error: Exception) -> None:
-        _LOG.warning("making the indexes of %s again: %s", self._log_file, error)
+        _LOG.warning("rebuilding the indexes of %s: %s", self._log_file, error)
         self._rebuild()
 
     def _rebuild(self) -> None:

@@ -98,7 +98,7 @@ def read_kraft_topics(files: Files, log_dir: str) -> KraftTopics | None:
         for value in _values(descriptors, PartitionFiles(files, log_dir, name, (RAFT_METADATA, 0))):
             topics.take(value)
     except (CorruptBatchError, RemoteProtocolError, ValueError) as error:
-        _LOG.warning("what %s says of topics is known up to there only: %s", directory, error)
+        _LOG.warning("topics behind the damage in %s are not known: %s", directory, error)
     finally:
         descriptors.close()
     return topics

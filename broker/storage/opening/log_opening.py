@@ -233,7 +233,7 @@ class LogOpener:
                 self._leader_epochs.load()
                 return
         except MalformedFileError as error:
-            _LOG.warning("making the leader epochs of %s again: %s", self._directory, error)
+            _LOG.warning("rebuilding the leader epochs of %s: %s", self._directory, error)
             self._leader_epochs.clear()
         try:
             for segment in self._segments:

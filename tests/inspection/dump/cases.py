@@ -1,4 +1,4 @@
-"""Files, sound and damaged, and the flags to dump them with: one table for our command and for Kafka's.
+"""Files, sound and damaged, with the flags to dump them: one table for our command and for Kafka's.
 
 What Kafka's printed of each is in `recorded/`; `python -m tests.inspection.dump.record` writes that anew.
 """

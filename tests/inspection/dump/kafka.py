@@ -1,4 +1,4 @@
-"""Kafka's DumpLogSegments, run as our command is."""
+"""Runs of Kafka's DumpLogSegments with the arguments of our command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m tests.inspection.dump.record`: write down what Kafka's DumpLogSegments prints of every case."""
+"""`python -m tests.inspection.dump.record`: record the output of Kafka's DumpLogSegments for every case."""
 
 from __future__ import annotations
 

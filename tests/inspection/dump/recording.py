@@ -1,4 +1,4 @@
-"""What a command printed, as a text that stands in a file beside the cases.
+"""The output of a command as text, for the files beside the cases.
 
 Standard output, a line `=== standard error` and what stood there, a line `=== failed` if the exit status was 1.
 Absolute paths begin with DIR. Of a failure what is said last on standard error (by Kafka: a stack trace) is left out,

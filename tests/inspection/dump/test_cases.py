@@ -1,4 +1,4 @@
-"""Sound and damaged files under every flag, against what Kafka's DumpLogSegments 4.3.1 printed of them."""
+"""Sound and damaged files with every flag, compared with the output of Kafka's DumpLogSegments 4.3.1."""
 
 from __future__ import annotations
 

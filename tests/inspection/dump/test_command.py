@@ -1,4 +1,4 @@
-"""`python -m client dump-log` as it is typed."""
+"""The command line of dump-log: flags, errors, signals, closed pipes."""
 
 from __future__ import annotations
 

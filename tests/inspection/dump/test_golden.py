@@ -1,4 +1,4 @@
-"""Every file of a log directory that Apache Kafka wrote, against what its DumpLogSegments 4.3.1 printed of it.
+"""Every file of a log directory of Apache Kafka, compared with the output of its DumpLogSegments 4.3.1.
 
 `golden/<partition>.<file>.txt` is what `--print-data-log --files <partition>/<file>` printed, standard output and then
 standard error, where absolute paths begin with `logs`. Of the two largest there is a hash, without `--print-data-log`

@@ -1,4 +1,4 @@
-"""What Java does, as Java 17 did it."""
+"""Java's arithmetic, numbers and paths, as Java 17 has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Beside Kafka's DumpLogSegments: the recordings are true, and logs of our broker look the same through both."""
+"""Our command beside Kafka's DumpLogSegments: the recordings are true, and logs of our broker print alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log that is larger than what may be held of it, and the time that its indexes take."""
+"""The memory for a large log, and the time for its indexes."""
 
 from __future__ import annotations
 

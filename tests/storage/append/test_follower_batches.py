@@ -1,4 +1,4 @@
-"""What a follower appends: the batches of its leader, as they are."""
+"""The appends of a follower: the batches of its leader, unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a leader refuses. The codes are those that Kafka 4.3.1 answered to the same bytes."""
+"""The rejections of a leader. Kafka 4.3.1 answered the same codes to the same bytes."""
 
 from __future__ import annotations
 

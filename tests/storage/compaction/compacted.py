@@ -1,4 +1,4 @@
-"""A log directory with a log to compact, and compaction of it in this process."""
+"""A log directory with a log to compact, and its compaction in this process."""
 
 from __future__ import annotations
 

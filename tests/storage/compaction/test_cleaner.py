@@ -1,4 +1,4 @@
-"""Compaction of real logs: what is left, what is not touched, and what happens when something comes between."""
+"""Compaction of real logs: what it keeps, what it does not touch, and interruptions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction by a process of its own: it does the same, gives way, and may be stopped or killed."""
+"""Compaction in another process: the same result, its priority, and how it is stopped or killed."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_it_compacts_if_its_priority_cannot_be_changed(
 def test_segments_that_were_compacted_leave_the_page_cache(
     compacted: Compacted, worker: CleanerProcess, tmp_path: Path
 ) -> None:
-    """Or the broker would free it, a gigabyte at a time, when it removes the segments."""
+    """Otherwise removing the segments frees a gigabyte at once, in the broker."""
     if is_in_memory(written_and_dropped(tmp_path)):
         pytest.skip("this file system keeps its pages")
     for _ in range(5):  # the kernel is asked, and keeps pages that it is just busy with
@@ -145,7 +145,7 @@ def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted, work
 def test_the_worker_of_a_log_that_is_deleted_ends_before_the_directory_is_renamed(
     compacted: Compacted, worker: CleanerProcess
 ) -> None:
-    """Or it would go on, by the names of files, in the directory of the next topic of that name."""
+    """Otherwise it would continue in the directory of the next topic of that name."""
     fill(compacted)
     pids: list[int] = []
 
@@ -191,7 +191,7 @@ def test_an_abort_after_the_last_answer_does_not_fail_the_next_job(
 
 
 def killing(worker: CleanerProcess) -> Clean:
-    """Compaction whose worker a stranger kills after the first group."""
+    """Compaction whose worker is killed from outside after the first group."""
 
     def cleaning(job: CleaningJob, state: CleaningState) -> Answers:
         for answer in worker.clean(job, state):
@@ -262,7 +262,7 @@ sys.stdin.read()
 
 
 def test_a_worker_does_not_outlive_a_broker_that_is_killed() -> None:
-    """Not even one that cannot look whether the broker is there: it is stopped."""
+    """Not even a stopped worker, which cannot check whether the broker is alive."""
     broker = subprocess.Popen([sys.executable, "-c", _BROKER], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert broker.stdout is not None
     pid = int(broker.stdout.readline())

@@ -1,3 +1,5 @@
+"""The states of offsets in the dirty part."""
+
 from __future__ import annotations
 
 from odradek.broker.storage.compaction.dirty_offsets import LIVE, SUPERSEDED, TOMBSTONE, DirtyOffsets

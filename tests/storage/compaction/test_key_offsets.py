@@ -1,3 +1,5 @@
+"""The table of the last offset of each key."""
+
 from __future__ import annotations
 
 import tracemalloc

@@ -1,4 +1,4 @@
-"""How compaction gives way: what it works and rests while the broker answers requests, and while it does not."""
+"""The pauses of compaction while the broker answers requests, and while it is idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that says no: who asked is told so, the directory is offline from then on, nothing acknowledged is lost."""
+"""A failing disk: the operation reports it, the directory is offline, nothing acknowledged is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partitions of a log directory, and which of their files are the log's."""
+"""The partitions of a log directory, and the files that belong to each log."""
 
 from __future__ import annotations
 

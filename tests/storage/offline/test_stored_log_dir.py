@@ -1,4 +1,4 @@
-"""Looking at a log directory without touching it: nothing changes, and what is found is what Kafka's clients found."""
+"""Opening a log directory without changing it, compared with what Kafka's clients read."""
 
 from __future__ import annotations
 

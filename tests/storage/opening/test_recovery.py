@@ -1,4 +1,4 @@
-"""After an unclean stop: whatever was damaged, the log opens with every sound batch up to the first that is not."""
+"""Opening a log after an unclean stop: every sound batch up to the first damage is kept."""
 
 from __future__ import annotations
 

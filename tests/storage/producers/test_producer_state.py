@@ -1,4 +1,4 @@
-"""Idempotence and transactions, seen through a log: what is refused, what is a duplicate, what is stable."""
+"""Idempotence and transactions of a log: rejections, duplicates, stable offsets."""
 
 from __future__ import annotations
 
