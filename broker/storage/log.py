@@ -97,7 +97,7 @@ class Log(LogReader):
         )
         self._tail_lock = Lock()
         self._is_closed = False
-        self._bounds_lock = RLock()  # held while the start moves or segments go, except by the appender's rolls
+        self._bounds_lock = RLock()  # for changes of the start and removals of segments, except rolls
 
     @property
     def decodes_records(self) -> bool:

@@ -25,7 +25,7 @@ from odradek.protocol.records.message_set import MIN_LENGTHS
 
 _HEADER_UP_TO_MAGIC: Final = struct.Struct(">qi4xb")
 _SMALLEST_SIZE: Final = MIN_LENGTHS[0]
-_WINDOW: Final = 1 << 20  # bytes read at a time; two systems calls a megabyte are not felt
+_WINDOW: Final = 1 << 20  # bytes read at a time
 
 
 class Batch(NamedTuple):

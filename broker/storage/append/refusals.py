@@ -30,7 +30,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 class Cause(Enum):
-    """What is wrong with a rejected batch as a whole."""
+    """The fault of a rejected batch as a whole."""
 
     NOT_ONE_BATCH = "there is not exactly one whole batch of a format that the request may carry"
     CHECKSUM = "the checksum is wrong"

@@ -82,7 +82,7 @@ from odradek.protocol.records.record_validation import (
     validate_records,
 )
 
-_ZSTD: Final = int(Codec.ZSTD)  # 0.06 µs less than to look a member up
+_ZSTD: Final = int(Codec.ZSTD)  # saves 0.06 µs a batch for the attribute
 _SHOWN_ERRORS: Final = 3
 _BROKER_TIME: Final = "producers may not say that timestamps are the broker's"
 
@@ -112,7 +112,7 @@ class BatchValidator:
         }
         checks_oldest = not self._log_append_time and self._before_max_ms != NO_LIMIT
         self._always_walks = config.record_validation == RECORDS or self._compacted or checks_oldest
-        self.decodes_records = self._always_walks or self._codec is not None  # of most batches, or of many
+        self.decodes_records = self._always_walks or self._codec is not None  # of most batches
         self._keeps_batches = self._codec is None and not self._always_walks and not self._log_append_time
 
     def validate(

@@ -1,4 +1,4 @@
-"""The form of Kafka's checkpoint files: a version, how many rows follow, and the rows, each on a line of its own.
+"""The form of Kafka's checkpoint files: a version, the number of rows, and the rows, one a line.
 
 ```
 0
@@ -16,7 +16,7 @@ from odradek.protocol.plural import pluralize
 
 
 class MalformedFileError(Exception):
-    """A small file of the log directory is not of the form that it should have."""
+    """A small file of the log directory does not have its form."""
 
 
 def encode_rows(version: int, rows: Sequence[str]) -> bytes:
@@ -24,7 +24,7 @@ def encode_rows(version: int, rows: Sequence[str]) -> bytes:
 
 
 def parse_rows(data: bytes, columns: int, version: int = 0) -> list[list[str]]:
-    """The fields of each row, `columns` of them separated by white space; `MalformedFileError` if anything is off."""
+    """The fields of each row, `columns` of them, separated by white space. Raises `MalformedFileError`."""
     try:
         lines = data.decode().splitlines()
         found_version, count = int(lines[0]), int(lines[1])
@@ -34,7 +34,7 @@ def parse_rows(data: bytes, columns: int, version: int = 0) -> list[list[str]]:
         raise MalformedFileError(f"version {found_version} is unknown")
     rows = [line.split() for line in lines[2:] if line.strip()]
     if len(rows) != count:
-        raise MalformedFileError(f"{pluralize(len(rows), 'row')} where {count} are announced")
+        raise MalformedFileError(f"{pluralize(len(rows), 'row')} where the file claims {count}")
     for row in rows:
         if len(row) != columns or not all(field.isdecimal() for field in row[-2:]):
             raise MalformedFileError(f"{row} is no row of {columns} fields")

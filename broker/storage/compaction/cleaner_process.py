@@ -34,7 +34,7 @@ from odradek.broker.storage.compaction.cleaning_job import (
 
 _LOG = logging.getLogger(__name__)
 
-_NICENESS = 19  # the lowest priority where there is none below all others
+_NICENESS = 19  # the lowest niceness, where the idle priority is not available
 
 
 class CleanerProcess:

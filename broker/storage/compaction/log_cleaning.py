@@ -35,7 +35,7 @@ from odradek.protocol.records.message_set import iter_messages
 from odradek.protocol.records.record_iterator import records_section
 from odradek.protocol.records.record_scan import ScannedRecord, scan_records
 
-_DROPPED_BYTES = 8 << 20  # of memory, at a time
+_DROPPED_BYTES = 8 << 20  # of the page cache, at a time
 _DIRTY_SHARE = 8  # of the memory: 16 MiB by default, for as many offsets; Kafka gives all of it to the table
 
 

@@ -67,7 +67,7 @@ def no_pause() -> None:
 
 
 def scheduled_turns(process_id: int) -> int:
-    """How often the main thread of a process was scheduled; always 0 where the system does not count that.
+    """Return how often the main thread of a process was scheduled; always 0 where the system does not count that.
 
     It is the third number in Linux's /proc/PID/schedstat.
     """

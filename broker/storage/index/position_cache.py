@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from odradek.broker.storage.log_file import LogFile
 
 _GENERATION: Final = 20
-_EMPTY: dict[int, tuple[int, int]] = {}  # shared by all caches that are not half full, and never written to
+_EMPTY: dict[int, tuple[int, int]] = {}  # shared by the caches with one generation, and never written to
 
 
 class PositionCache:

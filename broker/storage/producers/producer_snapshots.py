@@ -43,7 +43,7 @@ _VERSION = 1
 _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
-_CHUNK = 1000  # rows, a millisecond
+_CHUNK = 1000  # rows; they take a millisecond
 
 EMPTY_SIZE = _HEAD.size + _COUNT.size
 

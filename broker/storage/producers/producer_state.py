@@ -149,7 +149,7 @@ class ProducerState:
         self._unreplicated: dict[int, int] = {}  # first offset → offset of the marker
 
     def __iter__(self) -> Iterator[ProducerEntry]:
-        return iter(list(self.entries.values()))  # a copy: the appender goes on
+        return iter(list(self.entries.values()))  # a copy: the appender may add producers meanwhile
 
     def __len__(self) -> int:
         return len(self.entries)
