@@ -228,9 +228,7 @@ async def test_partitions_in_log_directories(bootstrap: str, make_topic: MakeTop
         ("configs", "alter", "--topic", "t", "--add-config", "retention.ms"),
     ],
 )
-def test_a_wrong_command_line_is_refused(
-    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_command_line_is_refused(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_info:
         cli.run(arguments)
     assert exit_info.value.code == 2

@@ -103,9 +103,7 @@ async def test_what_consume_prints_as_json_produce_sends_again(bootstrap: str, m
     assert [replace(record, offset=record.offset - 2) for record in again] == [first, second]
 
 
-async def test_blank_lines_of_json_are_skipped_but_counted(
-    bootstrap: str, make_topic: MakeTopic
-) -> None:
+async def test_blank_lines_of_json_are_skipped_but_counted(bootstrap: str, make_topic: MakeTopic) -> None:
     to = ("produce", "--bootstrap-server", bootstrap, "--topic", await make_topic(), "--format", "json")
     _, err = await run(*to, "--summary", stdin=b'{"value": "1"}\n\n \n{"value": "2"}\n')
     assert err.startswith("2 records, ")
