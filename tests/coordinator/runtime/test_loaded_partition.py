@@ -71,19 +71,21 @@ class Bench:
         self.partition = LoadedPartition(
             self.counters, cast("Any", self.writer), ManualClock(0), cast("Any", self.loop), self._run, "counter"
         )
-        self._pending: list[PendingReply] = []
+        self._answers: list[asyncio.Future[Any]] = []
 
     @property
     def replies(self) -> list[int | ErrorCode | None]:
-        return [_reply(pending) for pending in self._pending]
+        return [_outcome(answer) for answer in self._answers]
 
     def add(self, key: str, amount: int, **effects: Any) -> None:
-        self._pending.append(PendingReply())
-        self.partition.submit(key, Add(self._pending[-1], amount, effects=effects))
+        pending = PendingReply()
+        self.partition.submit(key, Add(pending, amount, effects=effects))
+        self._answers.append(_answer(pending))
 
     def submit(self, key: str, event: type[Delete | Break]) -> None:
-        self._pending.append(PendingReply())
-        self.partition.submit(key, event(self._pending[-1]))
+        pending = PendingReply()
+        self.partition.submit(key, event(pending))
+        self._answers.append(_answer(pending))
 
     async def end_append(self, error: Exception | None = None, index: int = 0) -> None:
         append = self.writer.appends.pop(index)
@@ -103,14 +105,32 @@ class Bench:
         return done
 
 
-def _reply(pending: PendingReply) -> int | ErrorCode | None:
+def _answer(pending: PendingReply) -> asyncio.Future[Any]:
+    """Return the future of the reply, done already if the reply is there."""
+    create_future = asyncio.get_running_loop().create_future
     try:
-        reply = pending.result(lambda: cast("Any", None))
+        answer = pending.result(create_future)
     except KafkaError as error:
+        failed = create_future()
+        failed.set_exception(error)
+        return failed
+    if isinstance(answer, asyncio.Future):
+        return answer
+    done = create_future()
+    done.set_result(answer)
+    return done
+
+
+def _outcome(answer: asyncio.Future[Any]) -> int | ErrorCode | None:
+    if not answer.done():
+        return None
+    error = answer.exception()
+    if error is not None:
+        assert isinstance(error, KafkaError)
         return error.code
-    finally:
-        pending._future = None
-    return reply.count if isinstance(reply, CounterValue) else None
+    reply = answer.result()
+    assert isinstance(reply, CounterValue)
+    return reply.count
 
 
 @pytest.fixture
