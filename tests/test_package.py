@@ -11,9 +11,7 @@ import pytest
 
 import odradek
 from odradek.broker.broker import Broker
-from odradek.client.admin.admin import Admin
-from odradek.client.consumer import Consumer
-from odradek.client.producer import Producer
+from odradek.client import Admin, Consumer, Producer
 
 NAMES = {"Admin": Admin, "Broker": Broker, "Consumer": Consumer, "Producer": Producer}
 
