@@ -271,7 +271,7 @@ def test_a_batch_that_grows_too_large_by_its_new_codec_is_refused() -> None:
 @pytest.mark.parametrize("properties", [{}, DEEP, COMPACTED, {"compression_type": "lz4"}])
 def test_the_broker_stamps_its_time(properties: dict[str, Any]) -> None:
     validator = BatchValidator(LogConfig(**BROKER_TIME, **properties))
-    valid, header, _ = validator.validate(bytearray(batch(b"a", b"b", timestamp=5)), NOW + 3, 13)
+    valid, header, _ = validator.validate(bytearray(batch(b"a", b"b", timestamp=5)), NOW + 3)
     assert header.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert header.max_timestamp == NOW + 3
     assert crc_is_valid(valid, 0, header)
