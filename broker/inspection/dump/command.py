@@ -1,7 +1,8 @@
 """The command `dump-log`: print the files of a log directory as Kafka's DumpLogSegments does.
 
 The flags are Kafka's. Where Kafka's tool ends with a stack trace, this one prints what came before it, then one line on
-standard error, and exits with 1 as well. It needs no broker and changes no file.
+standard error, and exits with 1 as well. It needs no broker and changes no file. The printers are imported when it
+runs, so that `--help` and mistakes are answered at once.
 """
 
 from __future__ import annotations
@@ -10,12 +11,9 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from odradek.broker.inspection.dump.coordinator_records import offsets_text, transaction_log_text
 from odradek.broker.inspection.dump.errors import Complaint, DumpError
 from odradek.broker.inspection.dump.options import DumpOptions
 from odradek.broker.inspection.dump.record_text import RecordText, string_text
-from odradek.broker.inspection.dump.segments import dump_segments
-from odradek.protocol.errors import RemoteProtocolError
 
 _STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 _INT32_MAX = (1 << 31) - 1
@@ -58,6 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Dump the files, and return the exit status. Raises BrokenPipeError when the reader of the output is gone."""
+    from odradek.broker.inspection.dump.segments import dump_segments
+    from odradek.protocol.errors import RemoteProtocolError
+
     try:
         _print(dump_segments(arguments.files, _options(arguments)))
     except BrokenPipeError:
@@ -91,6 +92,8 @@ def _write(out: list[str]) -> None:
 
 
 def _options(arguments: argparse.Namespace) -> DumpOptions:
+    from odradek.broker.inspection.dump.coordinator_records import offsets_text, transaction_log_text
+
     record_text: RecordText = string_text
     if arguments.offsets_decoder:
         record_text = offsets_text
