@@ -15,6 +15,9 @@ KILLS   ?= 10
 # How many processes run the tests: one for each processor, up to four, because each may start a Java machine.
 WORKERS ?= auto
 
+# The tests that start no process.
+FAST := not process and not interop and not java and not crash and not fuzz and not spark
+
 # The suites of other clients that `make peers` runs; all by default.
 SUITES ?=
 
@@ -25,7 +28,7 @@ COMMIT     ?= HEAD~1
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo setup test peers lint format types contracts docs crash crash-streams fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
+.PHONY: help run demo setup test test-fast peers lint format types contracts docs crash crash-streams fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -58,6 +61,9 @@ setup: $(VENV)/.everything ## .venv with the broker, the client, the pipeline an
 
 test: $(VENV)/.everything ## The whole suite, real clients and Java tools included
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 $(PYTEST_ARGS)
+
+test-fast: $(VENV)/.everything ## The tests that start no process, in under two minutes
+	HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 -m '$(FAST)' $(PYTEST_ARGS)
 
 peers: $(VENV)/.everything ## The suites of franz-go, sarama, kafka-go and kafka-python against a new broker (needs Go; half an hour; SUITES=sarama)
 	$(BIN)/python -m tests.peers.suites $(SUITES)
@@ -93,8 +99,8 @@ crash-streams: $(VENV)/.everything ## Kill a streaming query's driver, executors
 pipeline-cluster: $(VENV)/.everything ## Jobs of the pipeline on a Spark master with two workers, packaged as for a cluster
 	$(BIN)/python -m pytest tests/pipeline/cluster.py
 
-coverage: $(VENV)/.everything ## The tests that start no processes, under coverage
-	$(BIN)/coverage run -m pytest -m 'not interop and not crash and not fuzz and not spark'
+coverage: $(VENV)/.everything ## The tests that start no process, under coverage
+	$(BIN)/coverage run -m pytest -m '$(FAST)'
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

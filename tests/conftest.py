@@ -1,9 +1,12 @@
-"""What every test gets: the hypothesis profile of the machine that it runs on, and a Ctrl-C that works."""
+"""Set-up of every test: the hypothesis profile, a working Ctrl-C, and the check of the marker `process`."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sys
+from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,12 +23,50 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("fast", deadline=None, max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
 # A shell starts what runs in the background with Ctrl-C ignored, and the programs under test would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+MAY_START_PROCESSES = {"process", "interop", "java", "crash", "spark", "fuzz"}
+"""Markers of tests that may start processes; `make test-fast` runs all other tests."""
+_STARTS_A_PROCESS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "os.system"}
+_started: list[str] = []
+
+
+def _record_process(event: str, _arguments: tuple[object, ...]) -> None:
+    if event in _STARTS_A_PROCESS:
+        _started.append(event)
+
+
+sys.addaudithook(_record_process)
+
+
+def _check_processes(item: pytest.Item) -> Generator[None]:
+    _started.clear()
+    yield
+    if _started and not MAY_START_PROCESSES & {marker.name for marker in item.iter_markers()}:
+        pytest.fail(f"this test starts a process ({_started[0]}) without the marker `process`", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    yield from _check_processes(item)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    yield from _check_processes(item)
+
+
+def pytest_collection_finish() -> None:
+    """Exclude modules and collected tests from garbage collection: fixtures collect often, and these are most objects."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -17,6 +17,8 @@ import pytest
 
 from odradek.commands import CLUSTER, JOBS, LOG_DIRECTORIES, PROTOCOL, SERVER, help_text
 
+pytestmark = pytest.mark.process
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODULES = sorted(
     {command.module for group in (SERVER, LOG_DIRECTORIES, CLUSTER, PROTOCOL, JOBS) for command in group.values()}

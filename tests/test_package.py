@@ -13,6 +13,8 @@ import odradek
 from odradek.broker.broker import Broker
 from odradek.client import Admin, Consumer, Producer
 
+pytestmark = pytest.mark.process
+
 NAMES = {"Admin": Admin, "Broker": Broker, "Consumer": Consumer, "Producer": Producer}
 
 

@@ -123,12 +123,14 @@ def test_every_ignored_lint_rule_has_its_reason() -> None:
     assert [line for line in rules if "#" not in line] == []
 
 
+@pytest.mark.process
 def test_every_suppression_names_its_rule() -> None:
     silent = re.compile(r"#\s*(noqa(?!: [A-Z]+\d+)|type:\s*ignore(?!\[))")
     sources = [path for path in tracked_files() if path.suffix == ".py" and path != Path(__file__)]
     assert [str(path) for path in sources if silent.search(path.read_text())] == []
 
 
+@pytest.mark.process
 def test_nothing_tracked_names_a_machine_a_registry_or_an_unfinished_thing() -> None:
     found = [
         f"{path.relative_to(REPOSITORY)}: {what}: {match[0]}"
@@ -140,6 +142,7 @@ def test_nothing_tracked_names_a_machine_a_registry_or_an_unfinished_thing() -> 
     assert found == []
 
 
+@pytest.mark.process
 def test_generated_files_are_as_the_code_makes_them(tmp_path: Path) -> None:
     subprocess.run(
         [sys.executable, "-m", "odradek.broker.config"],

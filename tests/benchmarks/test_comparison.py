@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks import comparison
 from tests.peers import odradek
 
 
+@pytest.mark.process
 def test_an_embedded_broker_is_measured_from_import_to_stop() -> None:
     sample = comparison.measure_embedded("second")
     assert sample.keys() == {"start", "round trip", "processor", "memory", "stop"}
     assert all(value > 0 for value in sample.values())
 
 
+@pytest.mark.process
 def test_a_process_is_measured_and_ended() -> None:
     sample = comparison.measure_server(odradek.prepare)
     assert sample.keys() == {"start", "round trip", "processor", "memory", "stop"}

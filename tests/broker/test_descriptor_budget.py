@@ -28,6 +28,7 @@ def test_files_have_half_of_the_limit_at_most_and_connections_fit_beside_them(li
         assert budget.files_per_log_dir * log_dirs + budget.connections + min(128, limit // 8) <= limit
 
 
+@pytest.mark.process
 def test_the_process_of_a_broker_raises_its_soft_limit_to_the_hard_one() -> None:
     script = (
         "import resource\n"

@@ -21,6 +21,8 @@ from tests.peers import odradek
 from tests.peers.server import Server
 from tests.wire import Wire
 
+pytestmark = pytest.mark.process
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

@@ -9,7 +9,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.client.conftest import MakeTopic
+
+pytestmark = pytest.mark.process
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "client.md"
 

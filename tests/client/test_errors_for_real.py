@@ -201,6 +201,7 @@ async def test_a_broker_that_is_too_old() -> None:
 # A broker that stops.
 
 
+@pytest.mark.process
 @provokes(RequestTimeoutError, TimeLimitError, BufferFullError, DeliveryTimeoutError)
 async def test_a_broker_that_freezes(server: Server) -> None:
     at = rf"127\.0\.0\.1:{server.port} \(broker 1\)"
@@ -240,6 +241,7 @@ async def test_a_broker_that_freezes(server: Server) -> None:
             server.process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.process
 @provokes(ConnectionLostError, BrokerUnreachableError)
 async def test_a_broker_that_dies(server: Server) -> None:
     at = rf"127\.0\.0\.1:{server.port} \(broker 1\)"
@@ -270,6 +272,7 @@ async def write(bootstrap: str, topic: str, count: int) -> None:
             await producer.send(topic, b"value %d" % number, partition=0)
 
 
+@pytest.mark.process
 @provokes(CorruptRecordsError)
 async def test_a_log_with_a_flipped_bit(server: Server) -> None:
     await write(server.bootstrap, "t", 1)

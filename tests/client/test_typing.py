@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from odradek import client
 
 HERE = Path(__file__).parent / "typed"
@@ -24,6 +26,7 @@ def errors_of(program: Path, cache: Path) -> dict[int, str]:
     return {int(line): kind for _, line, kind in found}
 
 
+@pytest.mark.process
 def test_mypy_accepts_a_users_program_and_finds_mistakes(tmp_path: Path) -> None:
     assert errors_of(HERE / "user_program.py", tmp_path) == {}
     marked = {

@@ -90,6 +90,7 @@ async def test_a_member_stays_in_its_group_after_a_restart_of_the_broker(start: 
         assert await member.commit("t", 4) == ErrorCode.NONE
 
 
+@pytest.mark.process
 async def test_offsets_expire_a_week_after_the_last_member_left(start: Start, clock: ManualClock) -> None:
     async with start() as (broker, wire):
         member = await a_member(wire)

@@ -119,6 +119,7 @@ def test_one_segment_can_be_listed_alone(golden: Path, capsys: pytest.CaptureFix
     assert lines[-1] == "  txnindex  producer id 1  first offset 44  last offset 54  last stable offset 55"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", [["inspect"], ["verify"], ["inspect", "rolled-0"]], ids=" ".join)
 def test_a_closed_pipe_ends_it_silently(golden: Path, command: list[str]) -> None:
     if command == ["verify"]:

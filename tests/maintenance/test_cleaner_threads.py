@@ -42,6 +42,7 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.process
 async def test_a_compacted_topic_is_compacted_while_the_broker_runs(
     broker: Broker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -61,6 +62,7 @@ async def test_a_compacted_topic_is_compacted_while_the_broker_runs(
     assert f"t 0 {end}\n" in checkpoint
 
 
+@pytest.mark.process
 async def test_a_broker_stops_in_the_middle_of_compaction(tmp_path: Path) -> None:
     slow = {"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1", "log.cleaner.io.max.bytes.per.second": "1"}
     async with Broker(slow) as broker:
@@ -79,6 +81,7 @@ def work_of(broker: Broker, name: str) -> CleaningState:
     return broker.services.partitions.get(name, 0).log.cleaning
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("threads", [1, 2])
 async def test_topics_that_are_deleted_and_created_again_in_the_middle_of_compaction(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, threads: int
@@ -105,6 +108,7 @@ async def test_topics_that_are_deleted_and_created_again_in_the_middle_of_compac
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
+@pytest.mark.process
 async def test_compaction_of_a_log_ends_when_its_policy_changes(tmp_path: Path) -> None:
     slow = {"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1", "log.cleaner.io.max.bytes.per.second": "1"}
     async with Broker(slow) as broker:
@@ -142,6 +146,7 @@ async def test_nothing_is_compacted_if_the_cleaner_is_disabled(tmp_path: Path) -
         assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("cleaner")]
 
 
+@pytest.mark.process
 async def test_retention_deletes_segments_of_a_log_with_both_policies(tmp_path: Path) -> None:
     async with Broker({"log.dirs": str(tmp_path), "log.cleaner.backoff.ms": "1"}) as broker:
         async with Wire("127.0.0.1", broker.port) as wire:

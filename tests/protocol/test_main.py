@@ -204,6 +204,7 @@ def test_help_describes_whole_frames(capsys: pytest.CaptureFixture[str]) -> None
     assert "whole request or response: its header, its body" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.process
 def test_the_module_runs_as_a_command() -> None:
     command = [sys.executable, "-m", "odradek.protocol", "decode", "response", "list_offsets", "1", "-"]
     done = subprocess.run(command, input="00000001 0000", capture_output=True, text=True, check=False)
@@ -211,6 +212,7 @@ def test_the_module_runs_as_a_command() -> None:
     assert done.stderr == "decoding stopped at offset 4, topics: 4 bytes wanted where 2 remain\n"
 
 
+@pytest.mark.process
 def test_a_closed_pipe_is_no_error() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "odradek.protocol", "show", "fetch", "18"],

@@ -52,6 +52,7 @@ def test_the_next_test_has_another_broker(kafka_broker: ThreadedBroker, kafka_se
     assert kafka_broker.port != kafka_session_broker.port
 
 
+@pytest.mark.process
 def test_the_fixture_of_the_readme_works_from_any_directory(tmp_path: Path) -> None:
     section = README.read_text().partition("\n## A broker in your tests\n")[2].partition("\n## ")[0]
     conftest, test = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)

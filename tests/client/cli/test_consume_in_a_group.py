@@ -12,6 +12,7 @@ from tests.client.conftest import MakeTopic
 pytestmark = pytest.mark.servers("odradek", "apache")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("told", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 async def test_a_member_continues_at_the_committed_offsets(
     bootstrap: str, make_topic: MakeTopic, told: signal.Signals, status: int
@@ -47,6 +48,7 @@ async def lags(bootstrap: str, topic: str) -> list[int]:
     return [10 if row["lag"] is None else row["lag"] for row in described["partitions"]]
 
 
+@pytest.mark.process
 async def test_members_share_the_partitions(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(2)
     at = ("--bootstrap-server", bootstrap, "--topic", topic)

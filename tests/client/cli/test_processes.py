@@ -18,6 +18,8 @@ from tests.client.cli.commands import run, run_process, start
 from tests.client.conftest import MakeTopic
 from tests.client.doctor.listeners import Silent
 
+pytestmark = pytest.mark.process
+
 
 def consume(bootstrap: str, topic: str, *arguments: str) -> Sequence[str]:
     return ("consume", "--bootstrap-server", bootstrap, "--topic", topic, *arguments)

@@ -25,6 +25,7 @@ async def read(bootstrap: str, topic: str, count: int) -> list[ConsumerRecord]:
         return [await anext(consumer) for _ in range(count)]
 
 
+@pytest.mark.process
 async def test_every_part_of_a_record_can_be_typed(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(2)
     to = ("produce", "--bootstrap-server", bootstrap, "--topic", topic)
@@ -91,6 +92,7 @@ async def test_ranges_formats_and_filters(bootstrap: str, make_topic: MakeTopic)
     }  # fmt: skip
 
 
+@pytest.mark.process
 async def test_what_consume_prints_as_json_produce_sends_again(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     async with Producer(bootstrap) as producer:
@@ -103,6 +105,7 @@ async def test_what_consume_prints_as_json_produce_sends_again(bootstrap: str, m
     assert [replace(record, offset=record.offset - 2) for record in again] == [first, second]
 
 
+@pytest.mark.process
 async def test_blank_lines_of_json_are_skipped_but_counted(bootstrap: str, make_topic: MakeTopic) -> None:
     to = ("produce", "--bootstrap-server", bootstrap, "--topic", await make_topic(), "--format", "json")
     _, err = await run(*to, "--summary", stdin=b'{"value": "1"}\n\n \n{"value": "2"}\n')
@@ -112,6 +115,7 @@ async def test_blank_lines_of_json_are_skipped_but_counted(bootstrap: str, make_
     assert [record.value for record in await read(bootstrap, to[4], 3)] == [b"1", b"2", b"3"]
 
 
+@pytest.mark.process
 async def test_refused_records_are_reported_once(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(max_message_bytes=200)
     at = ("--bootstrap-server", bootstrap, "--topic", topic)
@@ -129,6 +133,7 @@ async def test_refused_records_are_reported_once(bootstrap: str, make_topic: Mak
     assert err.count("\n") == 1
 
 
+@pytest.mark.process
 async def test_records_without_a_partition_go_where_the_partitioner_says(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(3)
     to = ("produce", "--bootstrap-server", bootstrap, "--topic", topic, "--partitioner", "round-robin")
@@ -136,6 +141,7 @@ async def test_records_without_a_partition_go_where_the_partitioner_says(bootstr
     assert sorted(record.partition for record in await read(bootstrap, topic, 6)) == [0, 0, 1, 1, 2, 2]
 
 
+@pytest.mark.process
 async def test_settings_come_from_a_file_and_from_flags(bootstrap: str, make_topic: MakeTopic, tmp_path: Path) -> None:
     topic = await make_topic()
     file = tmp_path / "client.properties"
@@ -164,6 +170,7 @@ async def test_an_unknown_property_gets_the_intended_one_suggested(setting: str,
     assert err.startswith(f"error: configure the client: {words}")
 
 
+@pytest.mark.process
 def test_progress_and_colours_are_for_terminals(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_text("line\n")

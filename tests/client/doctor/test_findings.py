@@ -104,6 +104,7 @@ async def test_a_port_of_something_else(conversation: listeners.Conversation, te
     assert line.startswith(f"{PROBLEM}  {address}: {text}")
 
 
+@pytest.mark.process
 async def test_a_tls_listener(tmp_path: Path) -> None:
     async with listening(listeners.silent, tls_context(tmp_path)) as address:
         [line] = await examine(address, "--timeout-ms", "2000", status=1)

@@ -56,6 +56,7 @@ def start(*arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
+@pytest.mark.process
 def test_control_c_ends_it(tmp_path: Path) -> None:
     copies = ",".join([str(LOG)] * 500)  # half a gigabyte of lines
     with start(copies, "--print-data-log") as process:
@@ -67,6 +68,7 @@ def test_control_c_ends_it(tmp_path: Path) -> None:
     assert process.returncode == INTERRUPTED
 
 
+@pytest.mark.process
 def test_a_closed_pipe_ends_it() -> None:
     with start(str(LOG), "--print-data-log") as process:
         assert process.stdout is not None

@@ -107,6 +107,7 @@ sys.exit(command.main([]))
 """
 
 
+@pytest.mark.process
 def test_a_second_sigterm_does_not_interrupt_the_cleanup() -> None:
     ended = subprocess.run([sys.executable, "-c", _TERMINATED_TWICE], capture_output=True, check=False, text=True)
     assert (ended.returncode, ended.stdout) == (TERMINATED, "cleared up\n"), ended.stderr
@@ -119,6 +120,7 @@ def test_a_summary_contains_counts_and_rates(capsys: pytest.CaptureFixture[str])
     assert "records per second" in printed
 
 
+@pytest.mark.process
 def test_the_package_can_be_imported_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = tmp_path / "odradek.zip"
     assert run(["package", str(archive)]) == 0
@@ -148,6 +150,7 @@ print({"pyspark", "pyarrow", "numpy", "asyncio"} & set(sys.modules))
 """
 
 
+@pytest.mark.process
 def test_help_and_usage_errors_do_not_import_pyspark() -> None:
     printed = subprocess.run(
         [sys.executable, "-c", _WITHOUT_PYSPARK], capture_output=True, check=True, text=True

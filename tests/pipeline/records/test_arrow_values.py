@@ -44,6 +44,7 @@ print("pandas" in sys.modules)
 """
 
 
+@pytest.mark.process
 def test_neither_reading_nor_writing_imports_pandas() -> None:
     pytest.importorskip("pyspark")
     found = subprocess.run([sys.executable, "-c", _ROUND_TRIP], capture_output=True, text=True, timeout=60, check=False)

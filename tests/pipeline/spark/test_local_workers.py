@@ -25,6 +25,7 @@ PRINT_ENVIRONMENT = "import os, sys; print(sys.executable, os.environ['PYTHONPAT
 ARCHIVES = ["/s/python/lib/pyspark.zip", "/s/python/lib/py4j-0.10.9.9-src.zip", "/s/jars/spark-core_2.13-4.3.0.jar"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("archives", [ARCHIVES, []])
 def test_spark_archives_are_removed_from_the_import_path(monkeypatch: pytest.MonkeyPatch, archives: list[str]) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)

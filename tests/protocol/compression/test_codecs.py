@@ -278,6 +278,7 @@ def outcome_of_bomb(codec: Codec, kind: str, memory: int, max_size: int) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="measures the process by /proc")
 @pytest.mark.parametrize("codec", COMPRESSED)
 def test_a_gigabyte_of_zeros_takes_no_more_memory_than_the_limit(codec: Codec) -> None:
@@ -286,6 +287,7 @@ def test_a_gigabyte_of_zeros_takes_no_more_memory_than_the_limit(codec: Codec) -
     assert outcome_of_bomb(codec, "plain", memory=24 << 20, max_size=64 << 20) == "out of memory\n"
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="measures the process by /proc")
 @pytest.mark.parametrize(("kind", "memory"), [("size", 1 << 20), ("frames", 24 << 20), ("window", 60 << 20)])
 def test_neither_the_size_nor_the_window_that_a_zstd_frame_states_is_allocated(kind: str, memory: int) -> None:

@@ -23,6 +23,8 @@ from odradek.broker.storage.compaction.cleaning_job import CleaningDone, Cleanin
 from tests.storage.compaction.compacted import Compacted, fill
 from tests.storage.logs import TOPIC_ID
 
+pytestmark = pytest.mark.process
+
 OWN_NICENESS = os.getpriority(os.PRIO_PROCESS, 0)
 
 
