@@ -64,7 +64,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude modules and collected tests from garbage collection: fixtures collect often, and these are most objects."""
+    """Exclude modules and collected tests, most of all objects, from garbage collection: fixtures collect often."""
     gc.collect()
     gc.freeze()
 

@@ -18,6 +18,8 @@ import pytest
 
 from tests.wheels import build, pip
 
+pytestmark = pytest.mark.process
+
 PACKAGES = {
     "broker/__init__.py": "",
     "broker/broker.py": "class Broker:\n    pass\n",

@@ -16,6 +16,8 @@ import pytest
 from tests.peers.availability import unavailable
 from tests.wheels import PACKAGES, REPOSITORY, build, copy_of_the_source, install, pip, run
 
+pytestmark = pytest.mark.process
+
 ROUND_TRIP = """
 import asyncio
 
@@ -87,7 +89,7 @@ def test_the_hottest_modules_of_a_wheel_are_compiled(tmp_path_factory: pytest.Te
     """Without being asked for: ODRADEK_COMPILE=1 would only make a failure an error."""
     if shutil.which("cc") is None:
         unavailable("there is no C compiler")
-    compiled = build(tmp_path_factory)
+    compiled = build(tmp_path_factory, MYPYC_OPT_LEVEL="0")  # to spare the C compiler a minute
     assert not name_of(compiled).endswith("-any.whl")
     names = {name.partition("/")[0].partition(".")[0] for name in compiled.namelist() if ".dist-info/" not in name}
     assert names == {"odradek", *(f"odradek_{package}__mypyc" for package in ("broker", "client", "protocol"))}

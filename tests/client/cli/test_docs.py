@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 pytestmark = pytest.mark.process
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "cli.md"
