@@ -127,7 +127,7 @@ def _export_python_environment() -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     if str(_PROJECT) not in paths:
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(_PROJECT), *filter(None, paths)])
+        os.environ["PYTHONPATH"] = os.pathsep.join([*filter(None, paths), str(_PROJECT)])
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def running(command: Sequence[str], output: Path, environment: Mapping[str, str]
 
 def environment() -> dict[str, str]:
     """Return the environment of this process, with an import path that contains the project."""
-    paths = [str(_ROOT), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    paths = [*filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)), str(_ROOT)]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from odradek.protocol.records.record_iterator import Record, iter_records
 
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(1, 17))
+OTHER_ID = bytes(range(20, 36))
 NODE = 1
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 
@@ -110,3 +112,8 @@ def values_of(log: Log, **bounds: Any) -> list[bytes | None]:
 
 def names_in(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
+
+
+def open_files(path: Path) -> list[str]:
+    links = (os.path.realpath(entry) for entry in Path("/proc/self/fd").iterdir())
+    return [link for link in links if link.startswith(str(path))]
