@@ -11,8 +11,8 @@
 | `control_records` | the contents of control records |
 | `message_json` | a stored message as JSON, with Kafka's error text when it is malformed |
 | `log_file`, `index_file` | the files, read a window at a time or as a whole |
-| `complaints`, `offset_watch` | the complaints that the tool prints at its end; gaps between offsets |
-| `options`, `errors` | the options of the command line; the errors that end a dump |
+| `complaints` | the errors that end a dump; the complaints that the tool prints at its end |
+| `options` | the options of the command line |
 | `java` | differences between Java and Python: UTF-8, paths, arithmetic |
 
 Every printer is an iterator of pieces of text, in the order in which Kafka writes them, down to half a line before the

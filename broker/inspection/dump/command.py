@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 
-from odradek.broker.inspection.dump.errors import Complaint, DumpError
+from odradek.broker.inspection.dump.complaints import Complaint, DumpError
 from odradek.broker.inspection.dump.options import DumpOptions
 from odradek.broker.inspection.dump.record_text import RecordText, string_text
 

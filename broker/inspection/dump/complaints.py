@@ -1,4 +1,4 @@
-"""The disagreements in indexes and offsets: collected while files are dumped, printed at the end.
+"""The errors that end a dump, and the complaints: disagreements in indexes and offsets, which are printed at the end.
 
 All complaints of a kind are printed together: mismatches of offset indexes; of time indexes the wrong timestamps, those
 out of order and the missing offsets; then records whose offsets are not consecutive. Within a kind they have the order
@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odradek.broker.inspection.dump.errors import Complaint
-
 Pairs = list[tuple[int, int]]
+
+
+class DumpError(Exception):
+    """A file cannot be dumped further; the pieces before equal what Kafka's tool prints before it fails."""
+
+
+class Complaint(str):
+    """A piece of text for standard error; the dump goes on."""
+
+    __slots__ = ()
 
 
 class Complaints:
@@ -68,3 +76,19 @@ class Complaints:
             yield Complaint(f"The following indexed offsets are not found in :{path}\n")
             for offset, log_offset in offsets:
                 yield Complaint(f"Indexed offset: {offset}, found log offset: {log_offset}\n")
+
+
+class OffsetWatch:
+    """Gets every record in order. A log that does not begin with offset 0 has a gap after -1, as in Kafka."""
+
+    __slots__ = ("_complaints", "_last", "_path")
+
+    def __init__(self, path: str, complaints: Complaints) -> None:
+        self._path = path
+        self._complaints = complaints
+        self._last = -1
+
+    def see(self, offset: int) -> None:
+        if offset != self._last + 1:
+            self._complaints.gap(self._path, self._last, offset)
+        self._last = offset

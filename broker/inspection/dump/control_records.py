@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from odradek.broker.inspection.dump.errors import DumpError
+from odradek.broker.inspection.dump.complaints import DumpError
 from odradek.broker.inspection.dump.message_json import MalformedMessageError, json_text, json_values, read_message
 from odradek.protocol.records.control_records import ControlRecordType, control_record_type, parse_end_txn_marker
 from odradek.protocol.records.record_iterator import Record

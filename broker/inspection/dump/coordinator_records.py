@@ -15,7 +15,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
-from odradek.broker.inspection.dump.errors import DumpError
+from odradek.broker.inspection.dump.complaints import DumpError
 from odradek.broker.inspection.dump.message_json import (
     MalformedMessageError,
     Values,

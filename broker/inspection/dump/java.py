@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from odradek.broker.inspection.dump.errors import DumpError
+from odradek.broker.inspection.dump.complaints import DumpError
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1

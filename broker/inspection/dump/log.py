@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from odradek.broker.inspection.dump import message, record_batch
-from odradek.broker.inspection.dump.complaints import Complaints
+from odradek.broker.inspection.dump.complaints import Complaints, OffsetWatch
 from odradek.broker.inspection.dump.java import INT32_MAX, absolute_path, parse_long
 from odradek.broker.inspection.dump.log_file import LogFile
-from odradek.broker.inspection.dump.offset_watch import OffsetWatch
 from odradek.broker.inspection.dump.options import DumpOptions
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from odradek.broker.inspection.dump.errors import DumpError
+from odradek.broker.inspection.dump.complaints import DumpError
 from odradek.broker.inspection.dump.java import INT32_MAX
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import LOG_OVERHEAD

@@ -16,10 +16,9 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from odradek.broker.inspection.dump.errors import DumpError
+from odradek.broker.inspection.dump.complaints import DumpError, OffsetWatch
 from odradek.broker.inspection.dump.java import boolean, int64
 from odradek.broker.inspection.dump.log_file import Batch, LogFile
-from odradek.broker.inspection.dump.offset_watch import OffsetWatch
 from odradek.broker.inspection.dump.options import DumpOptions
 from odradek.broker.inspection.dump.record_text import RecordText, contents, string_text
 from odradek.protocol.checksum import crc32

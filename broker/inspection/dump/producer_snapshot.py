@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from odradek.broker.inspection.dump.errors import Complaint
+from odradek.broker.inspection.dump.complaints import Complaint
 from odradek.broker.inspection.dump.java import INT32_MAX, int32, optional_long
 from odradek.broker.inspection.dump.message_json import MalformedMessageError, Values, read_message
 from odradek.protocol.checksum import crc32c

@@ -18,11 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from odradek.broker.inspection.dump.complaints import DumpError, OffsetWatch
 from odradek.broker.inspection.dump.control_records import control_text
-from odradek.broker.inspection.dump.errors import DumpError
 from odradek.broker.inspection.dump.java import INT32_MAX, boolean, int32, int64, optional_long, utf8_text
 from odradek.broker.inspection.dump.log_file import Batch, LogFile
-from odradek.broker.inspection.dump.offset_watch import OffsetWatch
 from odradek.broker.inspection.dump.options import DumpOptions
 from odradek.broker.inspection.dump.record_text import contents
 from odradek.protocol.checksum import crc32c

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from odradek.broker.inspection.dump.complaints import Complaints
-from odradek.broker.inspection.dump.errors import Complaint, DumpError
+from odradek.broker.inspection.dump.complaints import Complaint, Complaints, DumpError
 from odradek.broker.inspection.dump.java import file_path
 from odradek.broker.inspection.dump.log import dump_log
 from odradek.broker.inspection.dump.offset_index import dump_offset_index

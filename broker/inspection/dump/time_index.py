@@ -21,8 +21,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from odradek.broker.inspection.dump import message, offset_index, record_batch
-from odradek.broker.inspection.dump.complaints import Complaints
-from odradek.broker.inspection.dump.errors import DumpError
+from odradek.broker.inspection.dump.complaints import Complaints, DumpError
 from odradek.broker.inspection.dump.index_file import IndexFile, base_offset_of, beside
 from odradek.broker.inspection.dump.java import absolute_path
 from odradek.broker.inspection.dump.log_file import LogFile

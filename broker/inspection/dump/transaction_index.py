@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from odradek.broker.inspection.dump.errors import DumpError
+from odradek.broker.inspection.dump.complaints import DumpError
 from odradek.broker.inspection.dump.index_file import base_offset_of
 
 _ENTRY: Final = struct.Struct(">bxqqqq")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.inspection.dump.errors import DumpError
+from odradek.broker.inspection.dump.complaints import DumpError
 from odradek.broker.inspection.dump.java import absolute_path, file_path, int32, int64, parse_long
 
 
