@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Generator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -62,6 +63,7 @@ def values(field: LayoutField) -> st.SearchStrategy[Any]:
     return st.none() | value if field.is_nullable else value
 
 
+@cache
 def structures(of: Layout) -> st.SearchStrategy[Any]:
     fields = [*of.fields, *(field for _, field in of.tagged)]
     return st.builds(of.cls, **{field.name: values(field) for field in fields})
@@ -87,8 +89,11 @@ def test_every_strict_prefix_is_refused(cls: type[Message], version: int, data: 
         else sorted(data.draw(st.sets(st.integers(0, len(encoded) - 1), max_size=99)))
     )
     for length in lengths:
-        with pytest.raises(RemoteProtocolError):
+        try:  # ten times as fast as pytest.raises
             codec.decode(cls, version, encoded[:length])
+        except RemoteProtocolError:
+            continue
+        pytest.fail(f"a prefix of {length} of {len(encoded)} bytes was decoded")
 
 
 @settings(max_examples=300, deadline=None)
