@@ -28,6 +28,7 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 @pytest.fixture
 async def serve() -> AsyncIterator[Serve]:
     """Start servers: `await serve(handlers, **{"property.name": "value"})`. Afterwards nothing of them is left."""
+    gc.freeze()  # so that the collection at the end visits the objects of this test alone: 10 ms, not 370
     descriptors = _open_descriptors()
     loop = asyncio.get_running_loop()
     running: list[Serving] = []
