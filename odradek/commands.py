@@ -7,6 +7,7 @@
 | `odradek topics …` and the rest of its group, `odradek dump-log …` | `odradek.client.__main__`, then its module |
 | `odradek protocol list …` | `odradek.protocol.__main__` |
 | `odradek pipeline export …` | `odradek.pipeline.__main__`, then the job's module |
+| `odradek decode …`, `odradek export …` | the same as behind `protocol` or `pipeline`; not `list` and `verify` |
 
 So `python -m X …` in a checkout is `odradek X …`, except that the commands of `python -m client` need no word in front.
 Modules are named as strings and imported when their command runs: `--help` and mistakes import none of them, and
@@ -78,6 +79,13 @@ CLIENT = CLUSTER | {"dump-log": LOG_DIRECTORIES["dump-log"]}
 FLAGS_BEFORE_COMMAND = ("--bootstrap-server", "--command-config", "--command-property")
 """Flags of the commands of a cluster that may stand before the command; each has a value."""
 
+WITHOUT_ITS_GROUP = {
+    name: group
+    for group, commands in (("protocol", PROTOCOL), ("pipeline", JOBS))
+    for name in commands.keys() - LOG_DIRECTORIES.keys() - {"list"}
+}
+"""The commands that may be typed without `protocol` or `pipeline` in front. `list` alone would not say of what."""
+
 _GROUPS = {
     "Server": SERVER,
     "Log directories, without a server": LOG_DIRECTORIES,
@@ -100,6 +108,9 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
         status = import_module("odradek.client.__main__").main(arguments, program)
     elif first in ("broker", "protocol", "pipeline"):
         status = import_module(f"odradek.{first}.__main__").main(rest, f"{program} {first}")
+    elif first in WITHOUT_ITS_GROUP:
+        group = WITHOUT_ITS_GROUP[first]
+        status = import_module(f"odradek.{group}.__main__").main(arguments, f"{program} {group}")
     elif first in LOG_DIRECTORIES:
         status = import_module(LOG_DIRECTORIES[first].module).run(first, rest, f"{program} {first}")
     else:
@@ -119,6 +130,7 @@ def help_text(program: str) -> str:
         f"       {program} COMMAND --help | --help | --version",
         "",
         "A message broker that Kafka's own clients cannot tell from Apache Kafka, and the tools for it.",
+        "The words protocol and pipeline may be left out, except before list and verify.",
     ]
     for heading, group in _GROUPS.items():
         lines += ["", f"{heading}:"]

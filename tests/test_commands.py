@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.commands import CLUSTER, JOBS, LOG_DIRECTORIES, PROTOCOL, SERVER, help_text
+from odradek.commands import CLUSTER, JOBS, LOG_DIRECTORIES, PROTOCOL, SERVER, WITHOUT_ITS_GROUP, help_text
 
 pytestmark = pytest.mark.process
 
@@ -76,7 +76,8 @@ def test_commands_of_the_documentation_exist() -> None:
     assert {"broker", "inspect", "verify", "dump-log", *CLUSTER, "protocol", "pipeline"} <= {line[0] for line in typed}
     groups = {"protocol": PROTOCOL, "pipeline": JOBS}
     for command, *rest in typed:
-        assert command in {*SERVER, *LOG_DIRECTORIES, *CLUSTER, *groups, "COMMAND", "--help", "--version"}, command
+        known = {*SERVER, *LOG_DIRECTORIES, *CLUSTER, *groups, *WITHOUT_ITS_GROUP, "COMMAND", "--help", "--version"}
+        assert command in known, command
         if command in groups and rest and rest[0] != "JOB":
             assert rest[0] in groups[command], rest
 
@@ -122,7 +123,7 @@ def test_a_command_loads_only_what_it_uses(arguments: tuple[str, ...], unwanted:
         ("topcs", "'topics'"),
         ("brokr", "'broker'"),
         ("Verify", "'verify'"),
-        ("decode", "'protocol decode'"),
+        ("decod", "'protocol decode'"),
         ("exprt", "'pipeline export'"),
         ("pipelin", "'pipeline'"),
         ("--verion", "'--version'"),
@@ -236,3 +237,16 @@ def test_sigterm_stops_a_broker_with_status_0(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     process.communicate()
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("typed", "usage"),
+    [("decode", "odradek protocol decode"), ("show", "odradek protocol show"), ("export", "odradek pipeline export")],
+)
+def test_a_unique_name_needs_no_group_in_front(typed: str, usage: str) -> None:
+    assert run(typed, "--help").stdout.startswith(f"usage: python -m {usage} ")
+
+
+def test_verify_is_the_command_and_not_the_job() -> None:
+    assert run("verify", "--help").stdout.startswith("usage: python -m odradek verify ")
+    assert run("pipeline", "verify", "--help").stdout.startswith("usage: python -m odradek pipeline verify ")
