@@ -141,6 +141,11 @@ def test_a_topic_is_a_table(kafka_broker):
 """
 
 
+def environment() -> dict[str, str]:
+    """That of this process, without what a Spark session of an earlier test has set for its own workers."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHONPATH", "PYSPARK_"))}
+
+
 class Project:
     """A project in a directory, and the virtual environment in which it runs with our wheel."""
 
@@ -176,7 +181,7 @@ class Project:
         done = subprocess.run(
             [self.python, "-m", "pytest", "-p", "no:cacheprovider", "--timeout=200", "-k", name],
             cwd=self.directory, capture_output=True, text=True, timeout=240, check=False,
-            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+            env=environment(),
         )  # fmt: skip
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout.splitlines()[-1]
