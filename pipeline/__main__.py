@@ -12,20 +12,20 @@ from odradek.pipeline.jobs import TERMINATED, run
 
 def main(arguments: Sequence[str], program: str = "python -m pipeline") -> int:
     """Run a command line as a process and return its exit status. SIGTERM ends it as Ctrl-C does."""
-    was_told_to_end = False
+    is_terminated = False
 
     def end_as_by_ctrl_c(_number: int, _frame: FrameType | None) -> None:
         # A job ends the processes that it has started when this exception unwinds its stack; SIGTERM's default action
         # would not. SIGINT would not do: shells start background processes with SIGINT ignored. `timeout` sends SIGTERM
         # twice, and the second one must not interrupt the unwinding.
-        nonlocal was_told_to_end
-        if not was_told_to_end:
-            was_told_to_end = True
+        nonlocal is_terminated
+        if not is_terminated:
+            is_terminated = True
             raise KeyboardInterrupt
 
     signal.signal(signal.SIGTERM, end_as_by_ctrl_c)
     status = run(arguments, program)
-    return TERMINATED if was_told_to_end else status
+    return TERMINATED if is_terminated else status
 
 
 if __name__ == "__main__":
