@@ -67,7 +67,8 @@ def main() -> None:
                 for number in range(given.rounds)
             ]
             for beside in found:
-                print(f"| {value} bytes | {told(beside.alone)} | {told(beside.compaction)} | {beside.ratios} |")
+                alone, compaction = formatted(beside.alone), formatted(beside.compaction)
+                print(f"| {value} bytes | {alone} | {compaction} | {beside.ratios} |")
             ratios = [f"p{part} x{median(each.ratio(part) for each in found):.2f}" for part in (50, 99)]
             print(f"| {value} bytes, the median | | | {' | '.join(ratios)} | | |", flush=True)
 
@@ -140,7 +141,7 @@ def of(times: list[float], part: float) -> float:
     return times[int(len(times) * part / 100)]
 
 
-def told(times: list[float]) -> str:
+def formatted(times: list[float]) -> str:
     parts = ", ".join(f"p{part} {of(times, part):.2f}" for part in (50, 99, 99.9))
     return f"{parts}, at most {times[-1]:.1f} ms"
 

@@ -180,8 +180,8 @@ def measure(rounds: int) -> None:
         for counted in (False, *(True,) * rounds):  # the first round only warms the page cache
             for name, start in brokers.items():
                 sample = start()
-                told = ", ".join(f"{figure} {value:.3g}" for figure, value in sample.items())
-                print(f"{name}: {told}{'' if counted else ' (not counted)'}", file=sys.stderr, flush=True)
+                figures = ", ".join(f"{figure} {value:.3g}" for figure, value in sample.items())
+                print(f"{name}: {figures}{'' if counted else ' (not counted)'}", file=sys.stderr, flush=True)
                 if counted:
                     samples.setdefault(name, []).append(sample)
     build = "compiled" if is_compiled() else "plain Python"

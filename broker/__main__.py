@@ -91,7 +91,7 @@ async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
         gc.freeze()
         gc.enable()
         await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
-        _LOG.info("stopping", reason="it was told to" if stop.is_set() else "it failed")
+        _LOG.info("stopping", reason="a signal" if stop.is_set() else "a failure")
         await broker.stop()
         _LOG.info("stopped")
     for task in (stopping, failing):

@@ -74,7 +74,7 @@ JOBS = {
 }
 
 CLIENT = CLUSTER | {"dump-log": LOG_DIRECTORIES["dump-log"]}
-"""The commands of `python -m client`. dump-log needs no cluster, and stays there for those who know it from there."""
+"""The commands of `python -m client`. dump-log needs no cluster; it is here because earlier versions had it here."""
 
 FLAGS_BEFORE_COMMAND = ("--bootstrap-server", "--command-config", "--command-property")
 """Flags of the commands of a cluster that may stand before the command; each has a value."""

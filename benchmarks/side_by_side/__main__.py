@@ -47,26 +47,26 @@ PARTS = [Part(group, name) for group, parts in GROUPS.items() for name in parts]
 
 
 def main() -> int:
-    asked = _arguments()
-    if asked.redraw:
-        _redraw(asked.output or BENCHMARKS)
+    arguments = _arguments()
+    if arguments.redraw:
+        _redraw(arguments.output or BENCHMARKS)
         return 0
-    rounds = asked.rounds or (2 if asked.quick else 5)
-    seconds = asked.seconds or (1.5 if asked.quick else 4)
-    run = report.begin(asked.against or "Apache Kafka", rounds, seconds)
+    rounds = arguments.rounds or (2 if arguments.quick else 5)
+    seconds = arguments.seconds or (1.5 if arguments.quick else 4)
+    run = report.begin(arguments.against or "Apache Kafka", rounds, seconds)
     finished: list[Part] = []
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most_files, most_files))  # a thousand idle connections, and some more
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the brokers are stopped, too
     try:
-        _measure(asked, run, finished)
+        _measure(arguments, run, finished)
     finally:  # report and keep what was measured before a failure
         report.print_table(run)
-        if run.rows and not asked.against and (asked.output or not asked.quick):
-            report.write(run, asked.output or BENCHMARKS, finished, order=PARTS)
-            if not asked.output:
+        if run.rows and not arguments.against and (arguments.output or not arguments.quick):
+            report.write(run, arguments.output or BENCHMARKS, finished, order=PARTS)
+            if not arguments.output:
                 readme.renew(run, BENCHMARKS.parent / "README.md")
-    return report.print_regressions(run, TOLERANCE) if asked.against else 0
+    return report.print_regressions(run, TOLERANCE) if arguments.against else 0
 
 
 def _redraw(directory: Path) -> None:
@@ -77,16 +77,16 @@ def _redraw(directory: Path) -> None:
         readme.renew(run, BENCHMARKS.parent / "README.md")
 
 
-def _measure(asked: argparse.Namespace, run: Run, finished: list[Part]) -> None:
+def _measure(arguments: argparse.Namespace, run: Run, finished: list[Part]) -> None:
     """Add rows to the run, and each completed part to `finished`."""
     build = report.build()
     with (
         tempfile.TemporaryDirectory(prefix="side-by-side-") as directory,
-        _source_tree(asked.against) as tree,
+        _source_tree(arguments.against) as tree,
         Contest(Path(directory), tree=tree, rounds=run.rounds, seconds=run.seconds) as contest,
     ):
-        for part in asked.parts:
-            for row in GROUPS[part.group][part.name](contest, quick=asked.quick):
+        for part in arguments.parts:
+            for row in GROUPS[part.group][part.name](contest, quick=arguments.quick):
                 row.group, row.part, row.measured = part.group + build, part.name, run.stamp
                 run.rows.append(row)
             finished.append(Part(part.group + build, part.name))
@@ -102,12 +102,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="length of a round of raw load (4; quick: 1.5)")
     parser.add_argument("--redraw", action="store_true", help="measure nothing: pages and plots of what was measured")
     parser.add_argument("--output", type=Path, help="where RESULTS.md, results.json and the plots go (benchmarks/)")
-    asked = parser.parse_args()
-    if unknown := set(asked.groups) - set(GROUPS) - {str(part) for part in PARTS}:
+    arguments = parser.parse_args()
+    if unknown := set(arguments.groups) - set(GROUPS) - {str(part) for part in PARTS}:
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
-    wanted = asked.groups or (QUICK_GROUPS if asked.quick or asked.against else list(GROUPS))
-    asked.parts = [part for part in PARTS if part.group in wanted or str(part) in wanted]
-    return asked
+    wanted = arguments.groups or (QUICK_GROUPS if arguments.quick or arguments.against else list(GROUPS))
+    arguments.parts = [part for part in PARTS if part.group in wanted or str(part) in wanted]
+    return arguments
 
 
 @contextmanager

@@ -223,8 +223,8 @@ def with_cpu(side: Side, measure: Callable[[], Sample]) -> Sample:
 
 def tell(row: Row) -> None:
     """Print a line of progress to standard error."""
-    told = ", ".join(
+    figures = ", ".join(
         f"{name} {row.median(BASELINE, name):.4g} → {row.median(ODRADEK, name):.4g} (×{row.ratio(name):.2f})"
         for name in row.figures()
     )
-    print(f"{row.group}: {row.work}: {told}", file=sys.stderr)
+    print(f"{row.group}: {row.work}: {figures}", file=sys.stderr)

@@ -1,8 +1,8 @@
 /* A load of prepared requests on a Kafka broker, from one thread: what is measured is the broker, not this program.
  *
  * In C, because a request that is already made costs it about a microsecond of CPU, a twentieth of what a broker spends;
- * Python or a Java client would be the bottleneck, and on two cores also the broker's rival. It knows nothing of Kafka but
- * the frame (an i32 length) and where the correlation id is; `load.py` makes the requests, starts it and reads its answer.
+ * Python or a Java client would be the bottleneck, and on two cores also the broker's rival. Of Kafka it contains only the
+ * frame (an i32 length) and the place of the correlation id; `load.py` makes the requests, starts it and reads its output.
  *
  *   load PORT REQUESTS CONNECTIONS IN_FLIGHT SECONDS RATE RESPONSE_BYTES WALKS    a load
  *   load PORT REQUESTS wake ROUNDS OFFSET_AT NEXT_OFFSET                          end to end, see `wake`

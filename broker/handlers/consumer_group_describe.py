@@ -2,7 +2,7 @@
 
 A group that does not exist, or is of the classic protocol, is GROUP_ID_NOT_FOUND; admin clients then send
 DescribeGroups. An empty group id is INVALID_GROUP_ID (differs from Kafka: with a message). Without access rules, the
-authorized operations are all operations on a group, if the request wants them.
+authorized operations are all operations on a group, if the request includes them.
 """
 
 from __future__ import annotations

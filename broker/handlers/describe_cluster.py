@@ -3,7 +3,7 @@
 Version 1 names the kind of endpoint (KIP-919): 1 brokers, 2 controllers. Controllers have no endpoints of their own, so
 kind 2 is MISMATCHED_ENDPOINT_TYPE, as from an Apache Kafka broker. Version 2 may request fenced brokers; there are
 none, because a broker without a session is not registered. Without access rules, the authorized operations are all
-operations on a cluster, if the request wants them.
+operations on a cluster, if the request includes them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Only a stable group is described with the metadata and assignments of its members. A group that does not exist, or is of
 another type, is described as Dead without an error, from version 6 on (KIP-1043) as GROUP_ID_NOT_FOUND. Without access
-rules, the authorized operations (version 3, KIP-430) are all operations on a group, if the request wants them.
+rules, the authorized operations (version 3, KIP-430) are all operations on a group, if the request includes them.
 """
 
 from __future__ import annotations

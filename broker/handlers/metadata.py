@@ -17,7 +17,8 @@ together. When the client disconnects, creation stops.
 
 A partition without a leader is LEADER_NOT_AVAILABLE; if its leader has no listener of the client's name, it is
 LISTENER_NOT_FOUND from version 6 on. `offline_replicas` (from version 5 on) are those on brokers that are not alive.
-Without access rules, the authorized operations (KIP-430) are all operations on the resource, if the request wants them.
+Without access rules, the authorized operations (KIP-430) are all operations on the resource, if the request
+includes them.
 """
 
 from __future__ import annotations

@@ -49,15 +49,15 @@ async def plan(admin: Admin, partitions: Iterable[TopicPartition], committed: Of
     """Return the moves of these partitions. Raises ClientError; ValueError for a shift without a committed offset."""
     from odradek.client.admin.arguments import OffsetSpec
 
-    asked = sorted(partitions)
-    begins = (await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST))).values_or_raise()
-    ends = (await admin.list_offsets(dict.fromkeys(asked, OffsetSpec.LATEST))).values_or_raise()
+    selected = sorted(partitions)
+    begins = (await admin.list_offsets(dict.fromkeys(selected, OffsetSpec.EARLIEST))).values_or_raise()
+    ends = (await admin.list_offsets(dict.fromkeys(selected, OffsetSpec.LATEST))).values_or_raise()
     at_time = {}
     if wanted.timestamp is not None:
-        found = (await admin.list_offsets(dict.fromkeys(asked, wanted.timestamp))).values_or_raise()
+        found = (await admin.list_offsets(dict.fromkeys(selected, wanted.timestamp))).values_or_raise()
         at_time = {partition: record.offset for partition, record in found.items() if record.offset >= 0}
     moves = []
-    for partition in asked:
+    for partition in selected:
         begin, end = begins[partition].offset, ends[partition].offset
         if wanted.timestamp is not None:
             new = at_time.get(partition, end)

@@ -65,8 +65,8 @@ class JoinGroupResponse(Message):
 
     v2 adds the throttle time (KIP-124), for which the client itself waits from v3 on (KIP-219). v4 may return
     MEMBER_ID_REQUIRED (KIP-394), v5 FENCED_INSTANCE_ID (82) to a static member that was replaced (KIP-345). v7 adds the
-    protocol type, as a check (KIP-559). In v9 `skip_assignment` tells a static leader that returns to keep the present
-    assignment; it still receives the members (KIP-814).
+    protocol type, as a check (KIP-559). In v9 `skip_assignment` instructs a static leader that returns to keep the
+    present assignment; it still receives the members (KIP-814).
     """
 
     throttle_time_ms: Annotated[i32, since(2), ignorable] = 0

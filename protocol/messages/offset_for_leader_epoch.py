@@ -25,7 +25,7 @@ class OffsetForLeaderTopic(Structure):
 class OffsetForLeaderEpochRequest(Message):
     """Versions 2–4, flexible from 4.
 
-    Kafka 4.0 dropped v0 and v1 (KIP-896). v2 adds the current epoch that the client knows, for fencing (KIP-320). v3
+    Kafka 4.0 dropped v0 and v1 (KIP-896). v2 adds the current epoch of the client, for fencing (KIP-320). v3
     adds the replica id, because only followers may see offsets beyond the high watermark.
     """
 

@@ -147,7 +147,7 @@ class ConsumerGroup:
         return Effects()
 
     def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
-        """Set a mark, whatever the topics: comparing the metadata costs less than finding out who reads them."""
+        """Set a mark, whatever the topics: to compare the metadata costs less than to find the topics' subscribers."""
         self._state.is_refresh_due = True
         if has_new_topics:
             self._state.topics_added_at = self._image().revision

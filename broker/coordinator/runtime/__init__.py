@@ -13,8 +13,8 @@
 | `timers` | the timers of one key |
 
 A coordinator keeps state by key (a group id, a transactional id). All of a key's state is in one partition of one
-internal topic, and only the leader of that partition handles the key's events. The runtime knows no group: groups use
-it, and any other coordinator can.
+internal topic, and only the leader of that partition handles the key's events. The runtime imports nothing of groups:
+groups use it, and any other coordinator can.
 
 A new coordinator consists of:
 
