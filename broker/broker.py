@@ -20,6 +20,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
@@ -33,6 +34,7 @@ from odradek.broker.descriptor_budget import current_budget
 from odradek.broker.log_dir_startup import make_log_dirs, open_log_dirs
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.adoption import adopt_if_due
+from odradek.broker.metadata.deleted_topics import SWEEP_INTERVAL_MS, sweep
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
 from odradek.broker.metadata.registration import advertised_listeners
@@ -240,7 +242,7 @@ class Broker:
             most_connections=self._budget.connections,
             time_slices=self.services.time_slices,
         )
-        metadata.on_change(lambda _, image: partitions.apply(image))
+        metadata.on_change(partitions.apply)
         metadata.on_change(groups.image_changed)
 
     async def _join_cluster(self, server: Server, threads: DiskThreads) -> None:
@@ -251,13 +253,14 @@ class Broker:
         if not self._read_only:
             await skip_known_ids(metadata, self.log_dirs.highest_producer_id)
         await partitions.settled()
-        partitions.warn_of_strays()
+        partitions.sort_out_strays(deletes=not self._read_only)
         self.log_dirs.set_broker_epoch(metadata.broker_epoch)
 
     def _start_tasks(self, tasks: BackgroundTasks) -> None:
         config = self.config
         if not self._read_only:
             self.periodic_tasks.start(tasks)
+            tasks.every("deleted topics", SWEEP_INTERVAL_MS, partial(sweep, self.services.metadata))
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
         if config.metrics_port >= 0:
             tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)

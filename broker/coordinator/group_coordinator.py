@@ -20,7 +20,7 @@ from odradek.broker.coordinator.offsets.events import ExpireOffsets, TopicsDelet
 from odradek.broker.coordinator.runtime.events import Event, PendingReply
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
-from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
 from odradek.broker.purgatory import Purgatory
@@ -132,31 +132,29 @@ class GroupCoordinator:
 
     # --------------------------------------------------------------------------------------------- metadata, time
 
-    def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
+    def image_changed(self, change: ImageChange) -> None:
         """Follow the leadership of the topic's partitions; pass changes of topics on to the groups."""
-        self._runtime.image_changed(old, new)
-        if old.topics_by_id is not new.topics_by_id:
-            self._delete_offsets(old, new)
-            self._notify_groups(old, new)
+        self._runtime.image_changed(change)
+        deleted = frozenset(old.name for old, new in change.topics() if old is not None and new is None)
+        if deleted:
+            self._delete_offsets(deleted)
+        reassigned = frozenset(change.reassigned())
+        if reassigned:
+            self._notify_groups(reassigned, has_new_topics=any(old is None for old, _ in change.topics()))
 
     def stop(self) -> None:
         """Answer every request that waits NOT_COORDINATOR, so that clients look for another coordinator."""
         self._runtime.stop()
 
-    def _delete_offsets(self, old: MetadataImage, new: MetadataImage) -> None:
-        """Delete what was committed for topics that were deleted."""
-        deleted = frozenset(old.topics_by_id[each].name for each in old.topics_by_id.keys() - new.topics_by_id.keys())
-        if not deleted:
-            return
+    def _delete_offsets(self, deleted: frozenset[str]) -> None:
+        """Delete what was committed for deleted topics, by name."""
         for partition in self._runtime.loaded_partitions():
             for group_id in tuple(partition.shard.offsets.groups_with(deleted)):
                 partition.submit(group_id, TopicsDeleted(PendingReply(), deleted))
 
-    def _notify_groups(self, old: MetadataImage, new: MetadataImage) -> None:
+    def _notify_groups(self, topics: frozenset[str], *, has_new_topics: bool) -> None:
         """Submit MetadataChanged to the groups that assign partitions themselves."""
-        names = old.topics.keys() | new.topics.keys()
-        changed = frozenset(name for name in names if old.topics.get(name) is not new.topics.get(name))
-        event = MetadataChanged(changed, has_new_topics=bool(new.topics.keys() - old.topics.keys()))
+        event = MetadataChanged(topics, has_new_topics)
         for partition in self._runtime.loaded_partitions():
             for group_id, group in tuple(partition.shard.groups.items()):
                 if group.follows_metadata:

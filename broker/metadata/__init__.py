@@ -10,6 +10,7 @@
 | `registration`, `unregistration` | broker epochs and losses between two runs; removing a broker for good |
 | `controller`, `leadership`, `elections` | the controller; its decisions, as pure functions; elections on request |
 | `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |
+| `deleted_topics` | the records of deletions, without which no log is deleted |
 | `alter_configs` | changing properties at run time |
 | `producer_id_blocks` | allocating producer ids |
 | `adoption` | creating topics for the logs of another broker's directories |

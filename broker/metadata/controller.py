@@ -6,8 +6,9 @@ controller     ── its session ends: the key vanishes ──►  no controlle
 ```
 
 Every transaction of a controller compares that key's create revision with its own epoch, so that a deposed one cannot
-change anything. The controller acts on images: it searches each new one for partitions whose leader must change. The
-outcome of a transaction, or the reason of its failure, is in a newer image, so it polls nothing.
+change anything. The controller acts on images: it searches the topics that a new one changed, or all topics if brokers
+joined or left, for partitions whose leader must change. The outcome of a transaction, or the reason of its failure, is
+in a newer image, so it polls nothing.
 
 Any broker creates topics and alters configurations; the controller has no part in that.
 """
@@ -15,11 +16,11 @@ Any broker creates topics and alters configurations; the controller has no part 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from odradek.broker.metadata.image import BrokerImage, MetadataImage, TopicImage
+from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, TopicImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leadership import Decision, choose_leader
 from odradek.broker.metadata.store.commit import commit
@@ -65,7 +66,8 @@ class Controller:
         self._lease = session.lease
         self._record = ControllerRecord(node_id, incarnation)
         self._image: MetadataImage | None = None
-        self._seen: MetadataImage | None = None
+        self._seen: dict[int, tuple[int, bool]] | None = None  # the brokers for which the last elections were complete
+        self._unchecked: dict[bytes, None] = {}  # topics that have changed since then
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
         self._failure: StoreError | None = None
@@ -79,8 +81,9 @@ class Controller:
         if result.ok:
             self.epoch = result.revision
 
-    def image_changed(self, image: MetadataImage) -> None:
-        self._image = image
+    def image_changed(self, change: ImageChange) -> None:
+        self._image = change.after
+        self._unchecked.update(dict.fromkeys(change.topic_ids))
         self._settled.clear()
         self._changed.set()
 
@@ -113,18 +116,20 @@ class Controller:
             await self.campaign()
         elif self.epoch and image.controller_epoch == self.epoch:
             first = self._seen is None
-            changed = await self._elect(image)
+            brokers = _membership(image.brokers)
+            unchecked, self._unchecked = self._unchecked, {}
+            if await self._elect(image, image.topics_by_id if self._seen != brokers else unchecked):
+                self._seen = brokers
+            else:  # a newer image will arrive, whose change made the transaction fail
+                self._unchecked |= unchecked
             if first:
                 await self._delete_leftovers(image)
-            # If every transaction succeeded, this image is done. A failed one means that a newer image will arrive.
-            if changed:
-                self._seen = image
         else:
             self._seen = None
 
-    async def _elect(self, image: MetadataImage) -> bool:
-        """Elect leaders where necessary. Returns True if every transaction succeeded."""
-        elections = _elections(image, self._seen)
+    async def _elect(self, image: MetadataImage, topic_ids: Collection[bytes]) -> bool:
+        """Elect leaders of these topics where necessary. Returns True if every transaction succeeded."""
+        elections = _elections(image, topic_ids)
         accepted = True
         damaged: list[str] = []
         while batch := list(islice(elections, PARTITIONS_PER_TRANSACTION)):
@@ -165,17 +170,16 @@ class Controller:
         return result
 
 
-def _elections(image: MetadataImage, seen: MetadataImage | None) -> Iterator[_Election]:
-    """Yield the necessary elections: of all topics if brokers joined or left since `seen`, else of changed topics."""
-    everything = seen is None or _membership(seen.brokers) != _membership(image.brokers)
-    for name, topic in image.topics.items():
-        if not everything and seen is not None and seen.topics.get(name) is topic:
-            continue
-        for index, partition in enumerate(topic.partitions):
+def _elections(image: MetadataImage, topic_ids: Collection[bytes]) -> Iterator[_Election]:
+    """Yield the necessary elections of these topics, as far as they exist."""
+    for topic_id in topic_ids:
+        topic = image.topics_by_id.get(topic_id)
+        for index, partition in enumerate(() if topic is None else topic.partitions):
             decision = choose_leader(partition, image.brokers)
-            if decision is not None:
+            if topic is not None and decision is not None:
                 yield _Election(topic, index, decision)
 
 
-def _membership(brokers: dict[int, BrokerImage]) -> dict[int, int]:
-    return {node_id: broker.epoch for node_id, broker in brokers.items()}
+def _membership(brokers: dict[int, BrokerImage]) -> dict[int, tuple[int, bool]]:
+    """Return what an election depends on: the epoch of each broker, and whether it is draining."""
+    return {node_id: (broker.epoch, broker.is_draining) for node_id, broker in brokers.items()}

@@ -6,20 +6,26 @@ Dictionaries and lists in an image never change after it is published. Request h
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
 import msgspec
 
-from odradek.broker.metadata.values import STARTING, Listener
+from odradek.broker.metadata.values import DRAINING, STARTING, DeletedTopic, KnownBroker, Listener
 
 
 class PartitionImage(msgspec.Struct, frozen=True, gc=False):
-    """One partition. `leader` -1: none. `isr` maps each in-sync replica to its broker epoch when it joined the ISR."""
+    """One partition. `leader` -1: none.
+
+    `isr` maps each in-sync replica to its broker epoch when it joined the ISR; so does `eligible_leader_replicas`.
+    """
 
     leader: int
     leader_epoch: int
     replicas: list[int]
     isr: dict[int, int]
     partition_epoch: int
-    eligible_leader_replicas: list[int] = []
+    eligible_leader_replicas: dict[int, int] = {}
     adding_replicas: list[int] = []
     removing_replicas: list[int] = []
     # The stored state and its revision, which a transaction compares and rewrites.
@@ -52,6 +58,7 @@ class BrokerImage(msgspec.Struct, frozen=True):
     state: str
     incarnation: str
     intact_since: int
+    log_dirs: list[str] = []
     revision: int = 0
     value: bytes = b""
 
@@ -60,9 +67,18 @@ class BrokerImage(msgspec.Struct, frozen=True):
         """True if it serves clients. A broker that is still starting is not listed and leads nothing."""
         return self.state != STARTING
 
+    @property
+    def is_draining(self) -> bool:
+        """True if it is stopping: it must not lead, nor be in an ISR that has another member (KIP-841)."""
+        return self.state == DRAINING
+
 
 class MetadataImage(msgspec.Struct, frozen=True):
-    """The cluster at `revision`. `brokers`: those that serve clients; `registered`: all. `controller_id` -1: none."""
+    """The cluster at `revision`. `controller_id` -1: none.
+
+    `brokers`: those that serve clients; `registered`: also those that are starting; `known`: all that have ever served
+    and were not unregistered. `deleted`: topics by id, for a week after their deletion.
+    """
 
     revision: int = 0
     cluster_id: str | None = None
@@ -72,6 +88,8 @@ class MetadataImage(msgspec.Struct, frozen=True):
     topics_by_id: dict[bytes, TopicImage] = {}
     brokers: dict[int, BrokerImage] = {}
     registered: dict[int, BrokerImage] = {}
+    known: dict[int, KnownBroker] = {}
+    deleted: dict[bytes, DeletedTopic] = {}
     # The run-time properties of each broker, or (None) of all, with their revision.
     broker_configs: dict[int | None, tuple[dict[str, str], int]] = {}
     # Properties by topic name, with their revision; the topic need not exist (any more).
@@ -85,3 +103,33 @@ class MetadataImage(msgspec.Struct, frozen=True):
         """Return the run-time properties that hold for one broker: its own, and those of all brokers."""
         of_all, own = (self.broker_configs.get(each, ({}, 0))[0] for each in (None, node_id))
         return {**of_all, **own}
+
+
+class ImageChange(NamedTuple):
+    """The step from one image to the next.
+
+    `topic_ids`: the topics that were created, deleted, or altered in any way. So whoever acts on a change has work for
+    these topics alone, however many there are.
+    """
+
+    before: MetadataImage
+    after: MetadataImage
+    topic_ids: Collection[bytes]
+
+    def topics(self) -> Iterator[tuple[TopicImage | None, TopicImage | None]]:
+        """Yield each of these topics before and after; None where it does not exist."""
+        for topic_id in self.topic_ids:
+            yield self.before.topics_by_id.get(topic_id), self.after.topics_by_id.get(topic_id)
+
+    def reassigned(self) -> Iterator[str]:
+        """Yield the names of topics that were created, deleted or grown, or of which a replica moved.
+
+        Not those of which only a leader, an ISR or a property changed: group members need not be assigned again then.
+        """
+        for old, new in self.topics():
+            if old is None or new is None or _assignment(old) != _assignment(new):
+                yield from {topic.name for topic in (old, new) if topic is not None}
+
+
+def _assignment(topic: TopicImage) -> list[list[int]]:
+    return [partition.replicas for partition in topic.partitions]

@@ -11,14 +11,18 @@ from typing import TypeVar
 
 import msgspec
 
-from odradek.broker.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.keys import DEFAULT_BROKER, TOPIC_ID_LENGTH, Keys
 from odradek.broker.metadata.store.store import KV, Batch, Change, StoreError
 from odradek.broker.metadata.values import (
+    DeletedTopic,
+    TopicRecord,
     decode_assignment,
     decode_cluster,
     decode_configs,
     decode_controller,
+    decode_deleted_topic,
+    decode_known,
     decode_partition_state,
     decode_registration,
     decode_topic,
@@ -34,15 +38,16 @@ Uncovered = dict[bytes, dict[int, PartitionImage]]
 _UNASSIGNED = PartitionImage(leader=-1, leader_epoch=-1, replicas=[], isr={}, partition_epoch=-1)
 
 
-def load_image(keys: Keys, kvs: Iterable[KV], revision: int) -> MetadataImage:
-    """Return the image of a whole store. Raises `StoreError` for a value that cannot be read."""
-    return next_image(keys, MetadataImage(), Batch(revision, tuple(Change(kv.key, kv) for kv in kvs)))
+def load_image(keys: Keys, image: MetadataImage, kvs: Iterable[KV], revision: int) -> ImageChange:
+    """Return the step from `image` to that of a whole store. Raises `StoreError` for a value that cannot be read."""
+    loaded = next_image(keys, MetadataImage(), Batch(revision, tuple(Change(kv.key, kv) for kv in kvs))).after
+    return ImageChange(image, loaded, dict.fromkeys((*image.topics_by_id, *loaded.topics_by_id)))
 
 
-def next_image(keys: Keys, image: MetadataImage, batch: Batch) -> MetadataImage:
-    """Return `image` with the changes of `batch`. Raises `StoreError` for a value that cannot be read."""
+def next_image(keys: Keys, image: MetadataImage, batch: Batch) -> ImageChange:
+    """Return the step from `image` by the changes of `batch`. Raises `StoreError` for a value that cannot be read."""
     if not batch.changes:
-        return msgspec.structs.replace(image, revision=batch.revision)
+        return ImageChange(image, msgspec.structs.replace(image, revision=batch.revision), ())
     builder = _Builder(keys, image)
     for change in batch.changes:
         try:
@@ -62,11 +67,14 @@ class _Builder:
         self._cluster_id = image.cluster_id
         self._controller = (image.controller_id, image.controller_epoch)
         self._registered = dict(image.registered)
+        self._known = dict(image.known)
         self._broker_configs = dict(image.broker_configs)
         self._topic_configs = dict(image.topic_configs)
         self._group_configs = dict(image.group_configs)
+        self._deleted: dict[bytes, DeletedTopic | None] = {}
+        self._changed: dict[bytes, None] = {}  # the topics that the next image does not share with the last one
         self._parts: dict[bytes, dict[int, PartitionImage | None]] = {}
-        self._names: dict[str, KV | None] = {}
+        self._names: dict[str, tuple[TopicRecord, int] | None] = {}  # with the revision
         self._configured: list[str] = []
 
     def apply(self, change: Change) -> None:
@@ -84,6 +92,13 @@ class _Builder:
             self._cluster_id = decode_cluster(change.kv.value).id
 
     def _apply_broker(self, key: bytes, kv: KV | None) -> None:
+        if key.startswith(self._keys.brokers_known):
+            node_id = int(key[len(self._keys.brokers_known) :])
+            if kv is None:
+                self._known.pop(node_id, None)
+            else:
+                self._known[node_id] = decode_known(kv.value)
+            return
         if not key.startswith(self._keys.broker_ids):
             return
         node_id = int(key[len(self._keys.broker_ids) :])
@@ -99,6 +114,7 @@ class _Builder:
             state=value.state,
             incarnation=value.incarnation,
             intact_since=value.intact_since or kv.create_revision,
+            log_dirs=value.log_dirs,
             revision=kv.mod_revision,
             value=kv.value,
         )
@@ -117,7 +133,10 @@ class _Builder:
     def _apply_topic(self, key: bytes, kv: KV | None) -> None:
         rest = key[len(self._keys.topics) :]
         if rest.startswith(b"names/"):
-            self._names[rest[6:].decode()] = kv
+            self._names[rest[6:].decode()] = (decode_topic(kv.value), kv.mod_revision) if kv else None
+            return
+        if rest.startswith(b"deleted/"):
+            self._deleted[uuid_from_text(rest[8:].decode())] = decode_deleted_topic(kv.value) if kv else None
             return
         parts = self._parts.setdefault(rest[:TOPIC_ID_LENGTH], {})
         index = int(rest[TOPIC_ID_LENGTH + 3 :])
@@ -138,13 +157,15 @@ class _Builder:
             return topic.partitions[index]
         return self._image.uncovered.get(uuid, {}).get(index, _UNASSIGNED)
 
-    def build(self, revision: int) -> MetadataImage:
+    def build(self, revision: int) -> ImageChange:
         image = self._image
-        topics, by_id, uncovered = dict(image.topics), dict(image.topics_by_id), dict(image.uncovered)
-        self._update_partitions(topics, by_id, uncovered)
-        self._update_names(topics, by_id, uncovered)
-        self._update_configs(topics, by_id)
-        return MetadataImage(
+        topics, by_id, uncovered = image.topics, image.topics_by_id, image.uncovered
+        if self._parts or self._names or self._configured:
+            topics, by_id, uncovered = dict(topics), dict(by_id), dict(uncovered)
+            self._update_partitions(topics, by_id, uncovered)
+            self._update_names(topics, by_id, uncovered)
+            self._update_configs(topics, by_id)
+        after = MetadataImage(
             revision=revision,
             cluster_id=self._cluster_id,
             controller_id=self._controller[0],
@@ -153,11 +174,25 @@ class _Builder:
             topics_by_id=by_id,
             brokers={node_id: broker for node_id, broker in sorted(self._registered.items()) if broker.is_alive},
             registered=self._registered,
+            known=self._known,
+            deleted=self._updated_deletions(),
             broker_configs=self._broker_configs,
             topic_configs=self._topic_configs,
             group_configs=self._group_configs,
             uncovered=uncovered,
         )
+        return ImageChange(image, after, self._changed)
+
+    def _updated_deletions(self) -> dict[bytes, DeletedTopic]:
+        if not self._deleted:
+            return self._image.deleted
+        deleted = dict(self._image.deleted)
+        for topic_id, record in self._deleted.items():
+            if record is None:
+                deleted.pop(topic_id, None)
+            else:
+                deleted[topic_id] = record
+        return deleted
 
     def _update_partitions(
         self,
@@ -174,6 +209,7 @@ class _Builder:
             if topic is not None:
                 topic = msgspec.structs.replace(topic, partitions=_updated(topic.partitions, parts))
                 topics[topic.name] = by_id[uuid] = topic
+                self._changed[uuid] = None
 
     def _update_names(
         self,
@@ -182,13 +218,15 @@ class _Builder:
         uncovered: Uncovered,
     ) -> None:
         """Apply changed records of names: topics that are created, grown or deleted."""
-        for name, kv in self._names.items():
+        for name, stored in self._names.items():
             old = topics.pop(name, None)
             if old is not None:
                 del by_id[old.topic_id]
-            if kv is not None:
-                topic = self._named(name, kv, old, uncovered)
+                self._changed[old.topic_id] = None
+            if stored is not None:
+                topic = self._named(name, *stored, old, uncovered)
                 topics[name] = by_id[topic.topic_id] = topic
+                self._changed[topic.topic_id] = None
 
     def _update_configs(self, topics: dict[str, TopicImage], by_id: dict[bytes, TopicImage]) -> None:
         """Apply changed properties of topics whose names' records have not changed; `_named` handles the others."""
@@ -198,10 +236,12 @@ class _Builder:
                 configs, configs_revision = self._topic_configs.get(name, ({}, 0))
                 topic = msgspec.structs.replace(topic, configs=configs, configs_revision=configs_revision)
                 topics[name] = by_id[topic.topic_id] = topic
+                self._changed[topic.topic_id] = None
 
-    def _named(self, name: str, kv: KV, old: TopicImage | None, uncovered: Uncovered) -> TopicImage:
+    def _named(
+        self, name: str, record: TopicRecord, revision: int, old: TopicImage | None, uncovered: Uncovered
+    ) -> TopicImage:
         """Return the topic of a name's record, with the partitions that its count includes."""
-        record = decode_topic(kv.value)
         topic_id = uuid_from_text(record.id)
         partitions = list(old.partitions) if old is not None and old.topic_id == topic_id else []
         spare = dict(uncovered.pop(topic_id, {}))
@@ -214,7 +254,7 @@ class _Builder:
         if spare:
             uncovered[topic_id] = spare
         configs, configs_revision = self._topic_configs.get(name, ({}, 0))
-        return TopicImage(name, topic_id, partitions, configs, kv.mod_revision, configs_revision)
+        return TopicImage(name, topic_id, partitions, configs, revision, configs_revision)
 
 
 def _configure(configs: dict[Name, tuple[dict[str, str], int]], name: Name, kv: KV | None) -> None:

@@ -8,6 +8,7 @@
   /brokers/ids/<node id>          BrokerRegistration, under its lease    broker epoch = create revision
   /brokers/known/<node id>        KnownBroker
   /topics/names/<name>            TopicRecord: the topic exists if this key does
+  /topics/deleted/<topic id>      DeletedTopic: brokers that have logs of it delete them
   /topics/<topic id>/a/<%08d>     Assignment of one partition
   /topics/<topic id>/p/<%08d>     PartitionState of one partition
   /config/topic/<name>            {name: text}
@@ -41,6 +42,7 @@ class Keys:
         self.broker_ids = self.prefix + b"/brokers/ids/"
         self.brokers_known = self.prefix + b"/brokers/known/"
         self.topic_names = self.prefix + b"/topics/names/"
+        self.topics_deleted = self.prefix + b"/topics/deleted/"
         self.topics = self.prefix + b"/topics/"
         self.topic_configs = self.prefix + b"/config/topic/"
         self.broker_configs = self.prefix + b"/config/broker/"
@@ -59,6 +61,9 @@ class Keys:
     def topic(self, topic_id: bytes) -> bytes:
         """Return the prefix of everything under a topic id."""
         return b"%b%b/" % (self.topics, uuid_to_text(topic_id).encode())
+
+    def topic_deleted(self, topic_id: bytes) -> bytes:
+        return self.topics_deleted + uuid_to_text(topic_id).encode()
 
     def assignment(self, topic_id: bytes, partition: int) -> bytes:
         return b"%ba/%08d" % (self.topic(topic_id), partition)

@@ -20,7 +20,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.current_config import CurrentConfig
-from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
@@ -48,7 +48,7 @@ _LOG = StructuredLogger(__name__)
 SESSION_TTL = 2.0
 """Seconds until the session of a broker that is gone expires. The SQLite store ignores it."""
 
-OnChange = Callable[[MetadataImage, MetadataImage], None]
+OnChange = Callable[[ImageChange], None]
 
 
 class Metadata:
@@ -76,9 +76,9 @@ class Metadata:
         self._cluster_id = cluster_id
         self._log_dir_id = log_dir_id
         self._boot_id = boot_id
-        self._clock = clock
+        self.clock = clock
         self._on_failure = on_failure
-        self._callbacks: list[OnChange] = [lambda _, image: self.current_config.apply(image)]
+        self._callbacks: list[OnChange] = [lambda change: self.current_config.apply(change.after)]
         self._waiting: dict[asyncio.Future[None], int] = {}
         self._failure: StoreError | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -133,7 +133,7 @@ class Metadata:
             self._fail(StoreFailedError("the broker is stopping"))
 
     def on_change(self, callback: OnChange) -> None:
-        """Call `callback(old, new)` for every later image, in order. It must not block.
+        """Call `callback(change)` for every later image, in order. It must not block.
 
         If it raises, the other callbacks still run, and then `on_failure`: a part of the broker has missed an image,
         and nothing would correct that.
@@ -175,7 +175,7 @@ class Metadata:
         return next((kv for kv in found if kv.key == key), None)
 
     async def _check_cluster(self) -> None:
-        record = ClusterRecord(self._cluster_id, self._clock.time_ms())
+        record = ClusterRecord(self._cluster_id, self.clock.time_ms())
         new = (Put(self.keys.cluster, encode(record)), Put(self.keys.adopting, b""))
         await commit(self.store, (absent(self.keys.cluster),), new)
         (found,), _ = await self.store.range(self.keys.cluster)
@@ -187,7 +187,7 @@ class Metadata:
 
     async def _load(self) -> None:
         kvs, revision = await self.store.range(self.keys.prefix)
-        self._publish(load_image(self.keys, kvs, revision))
+        self._publish(load_image(self.keys, self.image, kvs, revision))
 
     async def _follow(self) -> None:
         while True:
@@ -200,13 +200,13 @@ class Metadata:
                 _LOG.warning("metadata reloaded, the store has dropped changes", revision=self.image.revision)
                 await self._load()
 
-    def _publish(self, image: MetadataImage) -> None:
-        old, self.image = self.image, image
+    def _publish(self, change: ImageChange) -> None:
+        self.image = image = change.after
         if self._controller is not None:
-            self._controller.image_changed(image)
+            self._controller.image_changed(change)
         for callback in self._callbacks:
             try:
-                callback(old, image)
+                callback(change)
             except Exception as error:  # noqa: BLE001 - the other callbacks must run
                 self._on_failure(f"metadata at revision {image.revision}", error)
         for future, revision in self._waiting.items():

@@ -6,7 +6,8 @@ create   up to 60 partitions: one transaction    name absent → name, config, a
          compares that the first batch is still there
 grow     up to 60 new partitions: one transaction   name as seen → name with the new number, assignments, states
          more: batches of 60 from the 61st on, each comparing the name as well, and then that transaction
-delete   one transaction                         name as seen → name, config and all keys under the id deleted
+delete   one transaction                         name as seen → name, config and all keys under the id deleted,
+                                                 the deletion recorded
 ```
 
 The name is the commit point: before it exists, or has the new number, no client sees the topic or its new partitions.
@@ -22,6 +23,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from odradek.broker.config.topic_config import validate
+from odradek.broker.metadata.deleted_topics import deletion_record
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.placement import DEFAULT, place, place_as_assigned
@@ -110,6 +112,7 @@ async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id:
                 Delete(keys.topic_name(topic.name)),
                 DeletePrefix(keys.topic(topic.topic_id)),
                 Delete(keys.topic_config(topic.name)),
+                deletion_record(metadata, topic),
             ),
         )
         if result.ok:

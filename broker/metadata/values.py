@@ -16,6 +16,8 @@ FEATURE_LEVEL = 1
 
 STARTING = "starting"
 RUNNING = "running"
+DRAINING = "draining"
+"""The states of a broker: it does not serve yet; it serves; it is stopping, and serves but leads nothing."""
 
 
 class ClusterRecord(msgspec.Struct, frozen=True):
@@ -53,7 +55,9 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
     """One incarnation of a broker.
 
     `intact_since`: everything that the broker acknowledged under this broker epoch or a later one still exists; 0 means
-    its own epoch, which is unknown when this is written.
+    its own epoch, which is unknown when this is written. `log_dirs`: the ids of all its log directories that work.
+    `software`: the version of this program. It can read feature levels from `min_feature_level` to
+    `max_feature_level`, inclusive.
     """
 
     listeners: list[Listener]
@@ -64,16 +68,26 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
     state: str
     prev: PreviousEpoch | None = None
     intact_since: int = 0
+    log_dirs: list[str] = []
+    software: str = ""
+    min_feature_level: int = FEATURE_LEVEL
+    max_feature_level: int = FEATURE_LEVEL
 
 
 class KnownBroker(msgspec.Struct, frozen=True):
-    """The part that outlives a broker's registration: from it, the next one computes whether data was lost."""
+    """The part that outlives a broker's registration: from it, the next one computes whether data was lost.
+
+    `log_dir` is the id of its first log directory, `log_dirs` has those of all. Replicas may be placed on a known
+    broker that is down, for which the rack is needed.
+    """
 
     last_epoch: int
     log_dir: str
     boot_id: str
     clean_shutdown_epoch: int = 0
     intact_since: int = 0
+    rack: str | None = None
+    log_dirs: list[str] = []
 
 
 class TopicRecord(msgspec.Struct, frozen=True):
@@ -83,6 +97,13 @@ class TopicRecord(msgspec.Struct, frozen=True):
     partitions: int
     rf: int
     state: str = "ok"
+
+
+class DeletedTopic(msgspec.Struct, frozen=True):
+    """A deleted topic: its name, and when it was deleted (ms). Only with this record may a broker delete its logs."""
+
+    name: str
+    deleted_ms: int
 
 
 class Assignment(msgspec.Struct, frozen=True):
@@ -97,14 +118,15 @@ class PartitionState(msgspec.Struct, frozen=True):
     """The leader and the ISR of a partition. It changes often, hence the short names.
 
     `isr` maps each in-sync replica to its broker epoch when it joined the ISR (KIP-903): a replica that came back empty
-    has another one. `elr`: eligible leader replicas (KIP-966). `rec`: 1 after an unclean election.
+    has another one. `elr` does the same with the eligible leader replicas (KIP-966); its key is not `elr`, because
+    earlier versions stored an empty list there. `rec`: 1 after an unclean election.
     """
 
     leader: int = msgspec.field(name="l")
     leader_epoch: int = msgspec.field(name="e")
     isr: dict[int, int]
     partition_epoch: int = msgspec.field(name="pe")
-    elr: list[int] = []
+    elr: dict[int, int] = msgspec.field(name="el", default_factory=dict)
     rec: int = 0
 
 
@@ -121,6 +143,7 @@ decode_controller = msgspec.json.Decoder(ControllerRecord).decode
 decode_registration = msgspec.json.Decoder(BrokerRegistration).decode
 decode_known = msgspec.json.Decoder(KnownBroker).decode
 decode_topic = msgspec.json.Decoder(TopicRecord).decode
+decode_deleted_topic = msgspec.json.Decoder(DeletedTopic).decode
 decode_assignment = msgspec.json.Decoder(Assignment).decode
 decode_partition_state = msgspec.json.Decoder(PartitionState).decode
 decode_producer_ids = msgspec.json.Decoder(ProducerIds).decode

@@ -1,7 +1,8 @@
 """The registry of the partitions on this broker, by topic name and id, kept in line with the metadata image.
 
 ```
-new image ─► changes ─┬─ topic or replica removed: refuse requests, wait for appends, delete the log
+new image ─► changes ─┬─ topic deleted, replica removed: refuse requests, wait for appends, delete the log
+                      ├─ topic gone without a record of its deletion: refuse requests, keep the log
                       ├─ replica new on this broker: find or create its log, lead or follow
                       ├─ another leader, epoch or in-sync set: apply it to the partition
                       └─ other configs: set a new LogConfig
@@ -24,7 +25,7 @@ from typing import Any
 
 from odradek.broker.clock import Clock
 from odradek.broker.metadata.current_config import CurrentConfig
-from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.image import ImageChange, MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.disk_threads import DiskThreads
@@ -90,6 +91,11 @@ class Partitions:
         """The file system of a log directory. Raises KafkaError KAFKA_STORAGE_ERROR."""
         return await self._threads.run(log_dir.volume)
 
+    @property
+    def image(self) -> MetadataImage:
+        """The image that was applied last; see `settled`."""
+        return self._image
+
     def get(self, topic: str, index: int) -> Partition:
         """The partition of a topic by name.
 
@@ -132,10 +138,10 @@ class Partitions:
         partition = self._by_name.get(topic, {}).get(index)
         return partition if partition is not None and partition.is_leader and not partition.offline else None
 
-    def apply(self, image: MetadataImage) -> None:
+    def apply(self, change: ImageChange) -> None:
         """Apply a newer image, at once if possible, else later; see `settled`."""
-        before, self._image = self._image, image
-        self._changing.run(self._deletions(before, image), self._changes(before, image))
+        self._image = change.after
+        self._changing.run(self._deletions(change), self._changes(change))
 
     async def settled(self) -> None:
         """Wait until all images so far have taken effect. Raises the exception of the change that failed."""
@@ -150,10 +156,23 @@ class Partitions:
             return False
         return True
 
-    def warn_of_strays(self) -> None:
-        """Log a warning if logs have no topic; they are neither served nor deleted. Call it when settled."""
-        logs = tuple(self._log_dirs.logs)  # a copy, because threads add logs
-        strays = [f"{topic}-{index}" for topic, index in logs if index not in self._by_name.get(topic, ())]
+    def sort_out_strays(self, *, deletes: bool) -> None:
+        """Delete the logs of topics that were deleted while this broker was down. Call it when settled.
+
+        Log a warning if other logs have no topic: they are neither served nor deleted. So are all without `deletes`.
+        """
+        deleted: list[Change] = []
+        strays: list[str] = []
+        for (topic, index), log in tuple(self._log_dirs.logs.items()):  # a copy, because threads add logs
+            if index in self._by_name.get(topic, ()):
+                continue
+            if deletes and log.topic_id in self._image.deleted:
+                deleted.append(partial(self._delete_log, topic, index))
+            else:
+                strays.append(f"{topic}-{index}")
+        if deleted:
+            _LOG.info("logs of topics that were deleted meanwhile", count=len(deleted))
+            self._changing.run(deleted)
         if strays:
             _LOG.warning("logs without a topic", count=len(strays), first=strays[0])
 
@@ -177,27 +196,25 @@ class Partitions:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is in a log directory that has failed")
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is led by {partition.leader}")
 
-    def _deletions(self, before: MetadataImage, after: MetadataImage) -> Iterator[Change]:
-        for topic_id, old in before.topics_by_id.items():
-            new = after.topics_by_id.get(topic_id)
-            if new is old:
-                continue
-            for index, image in enumerate(old.partitions):
+    def _deletions(self, change: ImageChange) -> Iterator[Change]:
+        for old, new in change.topics():
+            for index, image in enumerate(() if old is None else old.partitions):
                 stays = new is not None and self._node_id in new.partitions[index].replicas
-                if self._node_id in image.replicas and not stays:
-                    yield partial(self._delete, old, index)
+                if old is not None and self._node_id in image.replicas and not stays:
+                    may_delete = new is not None or old.topic_id in change.after.deleted
+                    yield partial(self._remove, old, index, deletes_log=may_delete)
 
-    def _changes(self, before: MetadataImage, after: MetadataImage) -> Iterator[Change]:
-        for topic_id, new in after.topics_by_id.items():
-            old = before.topics_by_id.get(topic_id)
+    def _changes(self, change: ImageChange) -> Iterator[Change]:
+        is_first = change.before.revision == 0
+        for old, new in change.topics():
+            if new is None:
+                continue
             if old is not None and old.configs != new.configs:
                 yield partial(self._reconfigure, new)
-            if new is old:
-                continue
             known = old.partitions if old is not None else []
             for index, image in enumerate(new.partitions):
                 if self._node_id in image.replicas and (index >= len(known) or image is not known[index]):
-                    yield partial(self._update, new, index, image, is_first=before.revision == 0)
+                    yield partial(self._update, new, index, image, is_first=is_first)
 
     def _update(
         self, topic: TopicImage, index: int, image: PartitionImage, *, is_first: bool
@@ -218,9 +235,12 @@ class Partitions:
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
         existing = self._log_dirs.logs.get((topic.name, index))
         if existing is not None and existing.topic_id != ZERO_TOPIC_ID:
-            # The topic was deleted, perhaps while this broker was down, and created again under the same name.
-            _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
-            await self._threads.run(self._log_dirs.delete_log, topic.name, index)
+            # A topic of this name was there before; it was deleted, perhaps while this broker was down.
+            if existing.topic_id in self._image.deleted:
+                _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
+                await self._delete_log(topic.name, index)
+            else:
+                await self._threads.run(self._log_dirs.set_log_aside, topic.name, index)
         config = self._config.log_config(topic.configs)
         try:
             log = await self._threads.run(self._log_dirs.create_log, topic.name, index, topic.topic_id, config)
@@ -271,7 +291,7 @@ class Partitions:
         for partition in self._by_id.get(topic.topic_id, {}).values():
             partition.configure(config)
 
-    def _delete(self, topic: TopicImage, index: int) -> Coroutine[Any, Any, None] | None:
+    def _remove(self, topic: TopicImage, index: int, *, deletes_log: bool) -> Coroutine[Any, Any, None] | None:
         by_index = self._by_id.get(topic.topic_id, {})
         partition = by_index.pop(index, None)
         if partition is None:
@@ -283,11 +303,17 @@ class Partitions:
                 self._metrics.remove_topic(topic.name)
         partition.resign()
         self._release(partition)
-        return self._delete_log(partition)
+        if not deletes_log:
+            _LOG.error("topic missing in the metadata, but not deleted: its log stays", log=partition.log.directory)
+            return None
+        return self._delete_log_of(partition)
 
-    async def _delete_log(self, partition: Partition) -> None:
+    async def _delete_log_of(self, partition: Partition) -> None:
         await partition.drained()
-        await self._threads.run(self._log_dirs.delete_log, partition.topic, partition.index)
+        await self._delete_log(partition.topic, partition.index)
+
+    async def _delete_log(self, topic: str, index: int) -> None:
+        await self._threads.run(self._log_dirs.delete_log, topic, index)
 
     def _touch(self, partition: Partition) -> None:
         for purgatory in self._purgatories:

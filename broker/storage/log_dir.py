@@ -49,6 +49,7 @@ from odradek.broker.storage.names import (
     is_file_of_log,
     parse_partition_directory,
     partition_directory,
+    stray_directory,
 )
 from odradek.broker.storage.offline.kraft_topics import KraftTopics, read_kraft_topics
 from odradek.broker.storage.opening.log_opening import (
@@ -250,12 +251,25 @@ class LogDir:
         Raises UNKNOWN_TOPIC_OR_PARTITION if there is no such log, KAFKA_STORAGE_ERROR if its directory cannot be
         renamed. If the disk has not failed (a mount point, say), the log stays, closed, and can be deleted again.
         """
+        log, target = self._retire_log(topic, partition, deleted_directory)
+        return self.deletions.add(log.config.file_delete_delay_ms, directories=(target,))
+
+    def set_log_aside(self, topic: str, partition: int) -> None:
+        """Close a stray partition's log and rename its directory, which is kept but never opened again.
+
+        Raises as `delete_log` does.
+        """
+        log, target = self._retire_log(topic, partition, stray_directory)
+        _LOG.warning("%s is a log without a topic: renamed to %s", log.directory, target)
+
+    def _retire_log(self, topic: str, partition: int, new_name: Callable[[str, int, bytes], str]) -> tuple[Log, str]:
+        """Close a log and rename its directory; return the log, and the new path."""
         self.failure.check()
         log = self.logs.pop((topic, partition), None)
         if log is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{partition}")
         source = str(log.directory)  # the real name, which may end in -00 for partition 0
-        target = f"{self._path}/{deleted_directory(topic, partition, self._resources.randomness.uuid())}"
+        target = f"{self._path}/{new_name(topic, partition, self._resources.randomness.uuid())}"
         try:
             log.release()
             self._files.rename(source, target)
@@ -265,19 +279,18 @@ class LogDir:
             if is_name_error(error):
                 _LOG.error("%s cannot be deleted: %s", source, error)
                 raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{source} cannot be renamed: {error}") from error
-            raise self.failure.fail(f"deleting {log}", error) from error
-        job = self.deletions.add(log.config.file_delete_delay_ms, directories=(target,))
+            raise self.failure.fail(f"renaming {log}", error) from error
         try:
-            self._after_deletion(log)
+            self._after_renaming(log)
         except TransientDiskError:
-            pass  # it is deleted; if a power cut restores it now, it is deleted again
-        return job
+            pass  # it is renamed; if a power cut restores the old name now, it is renamed again
+        return log, target
 
-    def _after_deletion(self, log: Log) -> None:
+    def _after_renaming(self, log: Log) -> None:
         try:
             self._files.fsync_directory(self._path)
         except OSError as error:
-            raise self.failure.fail(f"deleting {log}", error) from error
+            raise self.failure.fail(f"renaming {log}", error) from error
         if log.cleaned_offset is not None:
             self.checkpoint_cleaned_offsets()  # a new topic of that name must not inherit it
 

@@ -132,12 +132,20 @@ class LogDirs:
 
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
         """Remove a partition's log; see `LogDir.delete_log`."""
+        job = self._directory_with(topic, partition).delete_log(topic, partition)
+        del self.logs[topic, partition], self._directory_of[topic, partition]
+        return job
+
+    def set_log_aside(self, topic: str, partition: int) -> None:
+        """Remove a stray partition's log, but keep its files; see `LogDir.set_log_aside`."""
+        self._directory_with(topic, partition).set_log_aside(topic, partition)
+        del self.logs[topic, partition], self._directory_of[topic, partition]
+
+    def _directory_with(self, topic: str, partition: int) -> LogDir:
         directory = self._directory_of.get((topic, partition))
         if directory is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{partition}")
-        job = directory.delete_log(topic, partition)
-        del self.logs[topic, partition], self._directory_of[topic, partition]
-        return job
+        return directory
 
     # -------------------------------------------------------------------------------------------------------- all of it
 

@@ -14,6 +14,7 @@
     00000000000000000042.snapshot   producer state of all records below offset 42
     *.deleted  *.cleaned  *.swap    files of a segment to be removed, being compacted, about to replace others
   <topic>-<partition>.<32 hex digits>-delete/   a deleted partition whose files are not yet removed
+  <topic>-<partition>.<32 hex digits>-stray/    a partition of another topic than its name's; kept, but never opened
 ```
 
 Offsets in names have twenty digits, so that names sort as offsets do. A topic may contain dashes: the partition follows
@@ -51,6 +52,7 @@ RAFT_METADATA = "__cluster_metadata"
 """The log of a Kafka controller in the same directory; brokers do not serve it."""
 
 DELETE_DIRECTORY_SUFFIX = "-delete"
+STRAY_DIRECTORY_SUFFIX = "-stray"
 _MAX_NAME = 255  # bytes in a file name on every file system that matters; topic names are ASCII
 
 _PARTITION_DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
@@ -98,7 +100,16 @@ def parse_partition_directory(name: str) -> tuple[str, int] | None:
 
 def deleted_directory(topic: str, partition: int, unique: bytes) -> str:
     """The new name of a deleted partition's directory; cuts a long topic, so that the name stays legal."""
-    ending = f"-{partition}.{unique.hex()}{DELETE_DIRECTORY_SUFFIX}"
+    return _retired_directory(topic, partition, unique, DELETE_DIRECTORY_SUFFIX)
+
+
+def stray_directory(topic: str, partition: int, unique: bytes) -> str:
+    """The new name of a stray partition's directory; cuts a long topic likewise."""
+    return _retired_directory(topic, partition, unique, STRAY_DIRECTORY_SUFFIX)
+
+
+def _retired_directory(topic: str, partition: int, unique: bytes, suffix: str) -> str:
+    ending = f"-{partition}.{unique.hex()}{suffix}"
     return topic[: _MAX_NAME - len(ending)] + ending
 
 

@@ -144,9 +144,7 @@ async def test_a_directory_of_another_node_or_cluster_is_refused_with_both_ids(t
         pass
 
 
-async def test_a_topic_created_again_over_an_old_log_starts_empty(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_log_of_a_deleted_topic_is_deleted_by_the_next_start(tmp_path: Path) -> None:
     """As after a crash between the change of the metadata and that of the directory."""
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")
@@ -156,10 +154,36 @@ async def test_a_topic_created_again_over_an_old_log_starts_empty(
     (tmp_path / "kept").rename(tmp_path / "t-0")
 
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await broker.services.partitions.settled()
+        assert not (tmp_path / "t-0").exists()
+        await create(wire, "t")
+        row = await fetch(wire, "t")
+        assert (row.high_watermark, values_in(row)) == (0, [])
+
+
+def log_set_aside(log_dir: Path) -> bytes:
+    [stray] = log_dir.glob("t-0.*-stray")
+    return (stray / "00000000000000000000.log").read_bytes()
+
+
+async def test_a_log_without_a_topic_is_kept_under_another_name_when_a_topic_takes_its_own(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Broker(properties(tmp_path / "other")) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        await produce(wire, "t", batch(b"of another broker"))
+    async with Broker(properties(tmp_path)):
+        pass
+    (tmp_path / "other" / "t-0").rename(tmp_path / "t-0")
+
+    async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         assert "logs without a topic count=1 first=t-0" in caplog.text
         await create(wire, "t")
         row = await fetch(wire, "t")
         assert (row.high_watermark, values_in(row)) == (0, [])
+    assert b"of another broker" in log_set_aside(tmp_path)
+    async with Broker(properties(tmp_path)) as broker:
+        assert list(broker.log_dir.logs) == [("t", 0)]
 
 
 async def test_requests_in_flight_are_answered_before_the_stop() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.image import BrokerImage, PartitionImage
+from odradek.broker.metadata.image import BrokerImage, ImageChange, PartitionImage
 from odradek.broker.metadata.values import RUNNING, Listener
 
 SELF, OTHER = 1, 2
@@ -30,4 +30,4 @@ def publish(broker: Broker, topic: str, **state: Any) -> None:
         brokers={**image.brokers, OTHER: OTHER_BROKER},
     )
     for callback in metadata._callbacks:
-        callback(image, metadata.image)
+        callback(ImageChange(image, metadata.image, {new.topic_id}))

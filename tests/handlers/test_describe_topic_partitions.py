@@ -110,7 +110,7 @@ async def test_a_cursor_must_be_of_a_named_topic(wire: Wire, cursor: Cursor) -> 
 
 async def test_replicas_out_of_sync_or_offline_are_listed(broker: Broker, wire: Wire) -> None:
     await create(wire, "t")
-    publish(broker, "t", leader=OTHER, isr={OTHER: 9}, eligible_leader_replicas=[SELF])
+    publish(broker, "t", leader=OTHER, isr={OTHER: 9}, eligible_leader_replicas={SELF: 9})
 
     [topic] = (await describe(wire, "t")).topics
     [row] = topic.partitions

@@ -87,10 +87,10 @@ async def until(metadata: Metadata, condition: Callable[[MetadataImage], bool]) 
     """Return the first image from now on for which `condition` holds."""
     reached: asyncio.Future[MetadataImage] = asyncio.get_running_loop().create_future()
 
-    def check(_old: MetadataImage, image: MetadataImage) -> None:
+    def check(image: MetadataImage) -> None:
         if not reached.done() and condition(image):
             reached.set_result(image)
 
-    metadata.on_change(check)
-    check(metadata.image, metadata.image)
+    metadata.on_change(lambda change: check(change.after))
+    check(metadata.image)
     return await asyncio.wait_for(reached, 10)

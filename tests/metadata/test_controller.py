@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from odradek.broker.metadata.controller import Controller
-from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Put
@@ -115,9 +115,10 @@ async def test_a_deposed_controller_cannot_change_anything(shared: InMemoryStore
     (before,), revision = await shared.range(state_key)
     partition = msgspec.structs.replace(kept, state_revision=before.mod_revision)
     believed = msgspec.structs.replace(topic, partitions=[partition])
-    stale = msgspec.structs.replace(stale, topics={"t": believed}, revision=revision)
+    by_id = {topic.topic_id: believed}
+    stale = msgspec.structs.replace(stale, topics={"t": believed}, topics_by_id=by_id, revision=revision)
 
-    zombie.image_changed(stale)
+    zombie.image_changed(ImageChange(MetadataImage(), stale, stale.topics_by_id))
     task = asyncio.ensure_future(zombie.run())
     await asyncio.wait_for(zombie.settled(), 10)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.metadata.image import MetadataImage, PartitionImage
+from odradek.broker.metadata.image import ImageChange, MetadataImage, PartitionImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.memory import InMemoryStore
@@ -19,9 +19,13 @@ from odradek.broker.metadata.values import (
     BrokerRegistration,
     ClusterRecord,
     ControllerRecord,
+    DeletedTopic,
+    KnownBroker,
     Listener,
     PartitionState,
     TopicRecord,
+    decode_known,
+    decode_partition_state,
     encode,
     encode_configs,
 )
@@ -39,7 +43,7 @@ def _put(key: bytes, value: msgspec.Struct) -> Put:
 
 def _partition(topic_id: bytes, index: int, leader: int = 1, epoch: int = 0) -> list[Op]:
     return [
-        _put(KEYS.partition_state(topic_id, index), PartitionState(leader, epoch, {leader: 7}, epoch, elr=[3])),
+        _put(KEYS.partition_state(topic_id, index), PartitionState(leader, epoch, {leader: 7}, epoch, elr={3: 9})),
         _put(KEYS.assignment(topic_id, index), Assignment([leader, 2], adding=[5])),
     ]
 
@@ -53,19 +57,26 @@ def _broker(node_id: int, state: str = RUNNING, intact_since: int = 0) -> Put:
     return _put(KEYS.broker_id(node_id), registration)
 
 
-async def _images(*txns: list[Op]) -> list[MetadataImage]:
-    """Apply the transactions and return the image after each, which must equal a load of the whole store."""
+async def _changes(*txns: list[Op]) -> list[ImageChange]:
+    """Apply the transactions and return the change by each; every image must equal a load of the whole store."""
     store = InMemoryStore()
-    images = [MetadataImage()]
+    image, changes = MetadataImage(), []
     watch = store.watch(KEYS.prefix, 0)
     for then in txns:
         result = await store.txn((), then)
-        images.append(next_image(KEYS, images[-1], await anext(watch)))
+        changes.append(next_image(KEYS, image, await anext(watch)))
+        assert changes[-1].before is image
+        image = changes[-1].after
         kvs, revision = await store.range(KEYS.prefix)
-        assert images[-1] == load_image(KEYS, kvs, revision)
-        assert images[-1].revision == result.revision == revision
+        assert image == load_image(KEYS, MetadataImage(), kvs, revision).after
+        assert image.revision == result.revision == revision
     await store.close()
-    return images[1:]
+    return changes
+
+
+async def _images(*txns: list[Op]) -> list[MetadataImage]:
+    """Return the image after each transaction; see `_changes`."""
+    return [change.after for change in await _changes(*txns)]
 
 
 async def test_a_topic_appears_with_all_its_partitions() -> None:
@@ -80,11 +91,11 @@ async def test_a_topic_appears_with_all_its_partitions() -> None:
         replicas=[2, 2],
         isr={2: 7},
         partition_epoch=0,
-        eligible_leader_replicas=[3],
+        eligible_leader_replicas={3: 9},
         adding_replicas=[5],
         removing_replicas=[],
         state_revision=1,
-        state_value=b'{"l":2,"e":0,"isr":{"2":7},"pe":0,"elr":[3],"rec":0}',
+        state_value=b'{"l":2,"e":0,"isr":{"2":7},"pe":0,"el":{"3":9},"rec":0}',
     )
 
 
@@ -119,6 +130,69 @@ async def test_a_change_of_one_partition_copies_only_its_topic() -> None:
     assert (before["t"].partitions[1].leader_epoch, after["t"].partitions[1].leader_epoch) == (0, 4)
     assert after["t"].partitions[1].replicas == [1, 2]
     assert images[2].topics_by_id[TOPIC_ID] is after["t"]
+
+
+async def test_a_change_names_only_the_topics_that_it_touches() -> None:
+    changes = await _changes(
+        [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0)],
+        [_topic("u", OTHER_ID, 1), *_partition(OTHER_ID, 0)],
+        [_partition(TOPIC_ID, 0, epoch=4)[0]],
+        [Put(KEYS.topic_config("u"), encode_configs({"a": "b"}))],
+        [_broker(1)],
+        [Delete(KEYS.topic_name("u")), DeletePrefix(KEYS.topic(OTHER_ID))],
+    )
+
+    named = [list(change.topic_ids) for change in changes]
+    assert named == [[TOPIC_ID], [OTHER_ID], [TOPIC_ID], [OTHER_ID], [], [OTHER_ID]]
+    assert list(changes[-1].topics()) == [(changes[-1].before.topics["u"], None)]
+
+
+async def test_a_change_of_a_leader_or_a_property_reassigns_nothing() -> None:
+    changes = await _changes(
+        [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0)],
+        [_put(KEYS.partition_state(TOPIC_ID, 0), PartitionState(2, 1, {2: 8}, 1))],
+        [Put(KEYS.topic_config("t"), encode_configs({"a": "b"}))],
+        [_put(KEYS.assignment(TOPIC_ID, 0), Assignment([2, 3]))],
+        [_topic("t", TOPIC_ID, 2), *_partition(TOPIC_ID, 1)],
+        [Delete(KEYS.topic_name("t")), DeletePrefix(KEYS.topic(TOPIC_ID))],
+    )
+
+    assert [list(change.reassigned()) for change in changes] == [["t"], [], [], ["t"], ["t"], ["t"]]
+
+
+async def test_a_reload_names_the_topics_of_both_images() -> None:
+    (before, after) = await _images(
+        [_topic("t", TOPIC_ID, 1), *_partition(TOPIC_ID, 0)],
+        [
+            Delete(KEYS.topic_name("t")), DeletePrefix(KEYS.topic(TOPIC_ID)),
+            _topic("u", OTHER_ID, 1), *_partition(OTHER_ID, 0),
+        ],
+    )  # fmt: skip
+    kvs = [KV(KEYS.topic_name("u"), encode(TopicRecord(uuid_to_text(OTHER_ID), 1, 1)), 2, 2)]
+    kvs += [KV(op.key, op.value, 2, 2) for op in _partition(OTHER_ID, 0) if isinstance(op, Put)]
+
+    change = load_image(KEYS, before, kvs, 2)
+
+    assert (change.before, change.after, list(change.topic_ids)) == (before, after, [TOPIC_ID, OTHER_ID])
+
+
+async def test_known_brokers_and_deleted_topics_are_part_of_the_image() -> None:
+    known = KnownBroker(last_epoch=7, log_dir="a", boot_id="b", rack="r", log_dirs=["a", "c"])
+    deleted = DeletedTopic("t", 1000)
+    images = await _images(
+        [_put(KEYS.broker_known(3), known), _put(KEYS.topic_deleted(TOPIC_ID), deleted)],
+        [Delete(KEYS.broker_known(3)), Delete(KEYS.topic_deleted(TOPIC_ID))],
+    )
+
+    assert [(image.known, image.deleted) for image in images] == [({3: known}, {TOPIC_ID: deleted}), ({}, {})]
+
+
+def test_values_of_earlier_versions_can_be_read() -> None:
+    state = decode_partition_state(b'{"l":1,"e":0,"isr":{"1":7},"pe":0,"elr":[],"rec":0}')
+    known = decode_known(b'{"last_epoch":7,"log_dir":"a","boot_id":"b","clean_shutdown_epoch":7,"intact_since":5}')
+
+    assert (state.isr, state.elr) == ({1: 7}, {})
+    assert known == KnownBroker(7, "a", "b", 7, 5, rack=None, log_dirs=[])
 
 
 async def test_a_deleted_topic_leaves_nothing() -> None:
@@ -202,13 +276,13 @@ async def test_a_group_of_any_id_may_have_properties() -> None:
 
 
 async def test_keys_of_a_later_version_change_nothing() -> None:
-    (image,) = await _images([Put(KEYS.prefix + b"/acl/abc", b"?"), Put(KEYS.broker_known(1), b"?")])
+    (image,) = await _images([Put(KEYS.prefix + b"/acl/abc", b"?")])
 
     assert image == MetadataImage(revision=1)
 
 
 def test_a_revision_without_changes_increases_that_of_the_image() -> None:
-    image = next_image(KEYS, MetadataImage(revision=3, cluster_id="c"), Batch(9, ()))
+    image = next_image(KEYS, MetadataImage(revision=3, cluster_id="c"), Batch(9, ())).after
 
     assert (image.revision, image.cluster_id) == (9, "c")
 
@@ -229,12 +303,12 @@ def test_a_malformed_value_raises_store_error(kv: KV) -> None:
 
 
 def test_a_rewritten_value_keeps_unknown_fields() -> None:
-    newer = b'{"l":1,"e":0,"isr":{"1":7},"pe":0,"elr":[],"rec":0,"later":{"x":[1]}}'
+    newer = b'{"l":1,"e":0,"isr":{"1":7},"pe":0,"el":{},"rec":0,"later":{"x":[1]}}'
 
     rewritten = encode(PartitionState(2, 1, {2: 8}, 1), newer)
 
     assert msgspec.json.decode(rewritten) == {
-        "l": 2, "e": 1, "isr": {"2": 8}, "pe": 1, "elr": [], "rec": 0, "later": {"x": [1]},
+        "l": 2, "e": 1, "isr": {"2": 8}, "pe": 1, "el": {}, "rec": 0, "later": {"x": [1]},
     }  # fmt: skip
 
 

@@ -21,13 +21,13 @@ def _broker(node_id: int, epoch: int, intact_since: int | None = None) -> Broker
 
 def _decide(leader: int, replicas: list[int], isr: dict[int, int], *brokers: BrokerImage) -> Decision | None:
     partition = PartitionImage(
-        leader=leader, leader_epoch=5, replicas=replicas, isr=isr, partition_epoch=9, eligible_leader_replicas=[8]
+        leader=leader, leader_epoch=5, replicas=replicas, isr=isr, partition_epoch=9, eligible_leader_replicas={8: 3}
     )
     return choose_leader(partition, {broker.node_id: broker for broker in brokers})
 
 
 def _state(leader: int, leader_epoch: int, isr: dict[int, int]) -> PartitionState:
-    return PartitionState(leader, leader_epoch, isr, 10, elr=[8])
+    return PartitionState(leader, leader_epoch, isr, 10, elr={8: 3})
 
 
 def test_nothing_changes_while_the_leader_and_its_followers_serve() -> None:

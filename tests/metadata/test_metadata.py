@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
@@ -161,7 +161,7 @@ async def test_a_log_directory_of_another_cluster_is_refused(shared: InMemorySto
 async def test_callbacks_run_before_waits_end(store: MetadataStore, start: Start) -> None:
     metadata = await start(store)
     seen: list[MetadataImage] = []
-    metadata.on_change(lambda _old, image: seen.append(image))
+    metadata.on_change(lambda change: seen.append(change.after))
 
     result = await metadata.commit((), (Put(metadata.keys.topic_config("x"), b"{}"),))
 
@@ -175,11 +175,11 @@ async def test_an_error_in_a_callback_is_reported_and_the_others_run(store: Meta
     metadata = await start(store, failures=failures)
     seen: list[int] = []
 
-    def fail(_old: MetadataImage, _image: MetadataImage) -> None:
+    def fail(_change: ImageChange) -> None:
         raise RuntimeError("no disk")
 
     metadata.on_change(fail)
-    metadata.on_change(lambda _old, image: seen.append(image.revision))
+    metadata.on_change(lambda change: seen.append(change.after.revision))
 
     result = await metadata.commit((), (Put(metadata.keys.topic_config("x"), b"{}"),))
 
@@ -285,7 +285,8 @@ async def test_a_creation_whose_batches_are_deleted_starts_again(store: Metadata
     metadata = await start(store)
     topic_ids: list[bytes] = []
 
-    def sweep(_old: MetadataImage, image: MetadataImage) -> None:
+    def sweep(change: ImageChange) -> None:
+        image = change.after
         if image.uncovered and not topic_ids:
             topic_ids.extend(image.uncovered)
             sweeping.append(asyncio.ensure_future(store.txn((), (DeletePrefix(metadata.keys.topic(topic_ids[0])),))))

@@ -11,7 +11,7 @@ from odradek.broker.metadata.producer_id_blocks import BLOCK_SIZE, ProducerIdBlo
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import MetadataStore, Put
 from odradek.broker.metadata.topics import create_topic, delete_topic, find_topic, grow_topic
-from odradek.broker.metadata.values import ProducerIds, decode_topic, encode
+from odradek.broker.metadata.values import DeletedTopic, ProducerIds, decode_topic, encode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.uuids import uuid_to_text
 from tests.metadata.conftest import Start, until
@@ -54,7 +54,7 @@ async def test_omitted_numbers_are_the_brokers_defaults(store: MetadataStore, st
 async def test_a_topic_of_any_size_appears_at_once(shared: InMemoryStore, start: Start, partitions: int) -> None:
     metadata = await start(shared)
     sizes: set[int] = set()
-    metadata.on_change(lambda _old, image: sizes.update(len(topic.partitions) for topic in image.topics.values()))
+    metadata.on_change(lambda change: sizes.update(len(topic.partitions) for topic in change.after.topics.values()))
 
     topic = await create_topic(metadata, "t", partitions)
 
@@ -144,7 +144,8 @@ async def test_deleting_a_topic_deletes_all_its_keys(metadata: Metadata, by: str
 
     assert deleted is topic
     assert (metadata.image.topics, metadata.image.topics_by_id, metadata.image.uncovered) == ({}, {}, {})
-    assert (await metadata.store.range(keys.topics))[0] == []
+    assert [kv.key for kv in (await metadata.store.range(keys.topics))[0]] == [keys.topic_deleted(topic.topic_id)]
+    assert metadata.image.deleted == {topic.topic_id: DeletedTopic("t", metadata.clock.time_ms())}
     assert (await metadata.store.range(keys.topic_configs))[0] == []
     assert (await create_topic(metadata, "t")).topic_id != topic.topic_id
 
@@ -187,7 +188,8 @@ async def test_lost_answers_change_no_outcome(start: Start, what: str) -> None:
 
     assert find_topic(metadata.image, name="t") is topic
     await delete_topic(metadata, name="t")
-    assert (await store.range(metadata.keys.topics))[0] == []
+    remaining, _ = await store.range(metadata.keys.topics)
+    assert [kv.key for kv in remaining] == [metadata.keys.topic_deleted(topic.topic_id)]
     await store.close()
 
 
@@ -305,7 +307,7 @@ async def test_a_topic_grows_to_any_size_at_once(shared: InMemoryStore, start: S
     await create_topic(metadata, "t")
     before = metadata.image.topics["t"].partitions[0]
     sizes: set[int] = set()
-    metadata.on_change(lambda _old, image: sizes.update(len(topic.partitions) for topic in image.topics.values()))
+    metadata.on_change(lambda change: sizes.update(len(topic.partitions) for topic in change.after.topics.values()))
 
     await grow_topic(metadata, "t", count)
 

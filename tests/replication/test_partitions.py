@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
@@ -9,7 +9,8 @@ import pytest
 from odradek.broker.clock import SystemClock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.current_config import CurrentConfig
-from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.image import ImageChange, MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.values import DeletedTopic
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.disk_threads import DiskThreads
@@ -33,9 +34,12 @@ def topic(
     return TopicImage(name, topic_id, partitions, {key.replace("_", "."): value for key, value in configs.items()})
 
 
-def image(*topics: TopicImage, **fields: Any) -> MetadataImage:
+def image(*topics: TopicImage, deleted: Iterable[bytes] = (), **fields: Any) -> MetadataImage:
     return MetadataImage(
-        topics={each.name: each for each in topics}, topics_by_id={each.topic_id: each for each in topics}, **fields
+        topics={each.name: each for each in topics},
+        topics_by_id={each.topic_id: each for each in topics},
+        deleted={topic_id: DeletedTopic("t", 0) for topic_id in deleted},
+        **fields,
     )
 
 
@@ -71,8 +75,14 @@ async def partitions(
     assert not failures
 
 
+def apply(partitions: Partitions, image: MetadataImage) -> None:
+    """Apply an image to partitions that have the image of `partitions.image`."""
+    before = partitions.image
+    partitions.apply(ImageChange(before, image, dict.fromkeys((*before.topics_by_id, *image.topics_by_id))))
+
+
 async def applied(partitions: Partitions, image: MetadataImage) -> None:
-    partitions.apply(image)
+    apply(partitions, image)
     await partitions.settled()
 
 
@@ -113,11 +123,52 @@ async def test_partitions_of_other_brokers_are_not_led(partitions: Partitions, l
 
 async def test_a_removed_topic_is_deleted_with_its_logs(partitions: Partitions, log_dir: LogDir) -> None:
     await applied(partitions, image(topic(count=2)))
-    await applied(partitions, image())
+    await applied(partitions, image(deleted=[AN_ID]))
 
     assert len(partitions) == 0
     assert not log_dir.logs
     assert len(log_dir.deletions) == 2
+
+
+async def test_the_logs_of_a_topic_that_is_gone_but_not_deleted_stay(partitions: Partitions, log_dir: LogDir) -> None:
+    await applied(partitions, image(topic()))
+    partitions.get("t", 0).append_as_leader(batch(b"kept"), 1, NOW)
+
+    await applied(partitions, image())
+
+    with refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        partitions.get("t", 0)
+    assert len(log_dir.deletions) == 0
+    await applied(partitions, image(topic(epoch=1)))
+    assert partitions.get("t", 0).log.log_end_offset == 1
+
+
+async def test_a_log_in_the_way_of_a_new_topic_is_set_aside_unless_its_topic_was_deleted(
+    partitions: Partitions, log_dir: LogDir
+) -> None:
+    await applied(partitions, image(topic()))
+    partitions.get("t", 0).append_as_leader(batch(b"kept"), 1, NOW)
+
+    await applied(partitions, image(topic(topic_id=ANOTHER_ID)))
+
+    assert partitions.get("t", 0).log.log_end_offset == 0
+    assert len(log_dir.deletions) == 0
+    [stray] = log_dir.path.glob("t-0.*-stray")
+    assert (stray / "00000000000000000000.log").stat().st_size > 0
+
+
+@pytest.mark.parametrize("deletes", [True, False])
+async def test_logs_of_topics_that_were_deleted_meanwhile_are_deleted(
+    partitions: Partitions, log_dir: LogDir, deletes: bool
+) -> None:
+    for name, topic_id in (("deleted", AN_ID), ("stray", ANOTHER_ID)):
+        partitions._log_dirs.create_log(name, 0, topic_id, LogConfig())
+    await applied(partitions, image(deleted=[AN_ID]))
+
+    partitions.sort_out_strays(deletes=deletes)
+    await partitions.settled()
+
+    assert log_dir.logs.keys() == ({("stray", 0)} if deletes else {("deleted", 0), ("stray", 0)})
 
 
 async def test_a_partition_that_moved_to_another_broker_is_deleted(partitions: Partitions, log_dir: LogDir) -> None:
@@ -133,10 +184,11 @@ async def test_a_topic_made_again_under_its_name_has_another_log(partitions: Par
     await applied(partitions, image(topic()))
     partitions.get("t", 0).append_as_leader(batch(b"old"), 1, NOW)
 
-    await applied(partitions, image(topic(topic_id=ANOTHER_ID)))
+    await applied(partitions, image(topic(topic_id=ANOTHER_ID), deleted=[AN_ID]))
 
     assert partitions.get("t", 0).log.log_end_offset == 0
     assert log_dir.logs["t", 0].topic_id == ANOTHER_ID
+    assert len(log_dir.deletions) == 1
     with refusal(ErrorCode.UNKNOWN_TOPIC_ID):
         partitions.get_by_id(AN_ID, 0)
 
@@ -147,7 +199,7 @@ async def test_the_old_log_is_deleted_before_the_new_one_is_created(partitions: 
     appending = old.append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW)
     assert isinstance(appending, asyncio.Future)
 
-    partitions.apply(image(topic(topic_id=ANOTHER_ID)))
+    apply(partitions, image(topic(topic_id=ANOTHER_ID), deleted=[AN_ID]))
     with refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER):
         partitions.get("t", 0)
     await partitions.settled()
@@ -160,9 +212,9 @@ async def test_images_take_effect_in_order_although_one_must_wait(partitions: Pa
     await applied(partitions, image(topic()))
     partitions.get("t", 0).append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, NOW)
 
-    partitions.apply(image())
-    partitions.apply(image(topic(topic_id=ANOTHER_ID), topic("u", bytes([3] * 16))))
-    partitions.apply(image(topic("u", bytes([3] * 16))))
+    apply(partitions, image(deleted=[AN_ID]))
+    apply(partitions, image(topic(topic_id=ANOTHER_ID), topic("u", bytes([3] * 16)), deleted=[AN_ID]))
+    apply(partitions, image(topic("u", bytes([3] * 16)), deleted=[AN_ID, ANOTHER_ID]))
     await partitions.settled()
 
     assert [(partition.topic, partition.index) for partition in partitions] == [("u", 0)]
@@ -192,7 +244,7 @@ async def test_the_brokers_configs_reach_all_logs(partitions: Partitions, config
 
 
 async def test_many_partitions_are_created_some_at_a_time(partitions: Partitions) -> None:
-    partitions.apply(image(topic(count=300)))
+    apply(partitions, image(topic(count=300)))
     assert len(partitions) == 0
     await partitions.settled()
 
@@ -202,7 +254,7 @@ async def test_many_partitions_are_created_some_at_a_time(partitions: Partitions
 async def test_partitions_with_existing_logs_are_led_at_once(partitions: Partitions, log_dir: LogDir) -> None:
     partitions._log_dirs.create_log("t", 0, AN_ID, LogConfig())
 
-    partitions.apply(image(topic()))
+    apply(partitions, image(topic()))
 
     assert partitions.get("t", 0).is_leader
 
@@ -210,7 +262,7 @@ async def test_partitions_with_existing_logs_are_led_at_once(partitions: Partiti
 async def test_a_log_of_an_older_topic_of_the_name_is_deleted_first(partitions: Partitions, log_dir: LogDir) -> None:
     partitions._log_dirs.create_log("t", 0, ANOTHER_ID, LogConfig())
 
-    await applied(partitions, image(topic()))
+    await applied(partitions, image(topic(), deleted=[ANOTHER_ID]))
 
     assert log_dir.logs["t", 0].topic_id == AN_ID
     assert len(log_dir.deletions) == 1

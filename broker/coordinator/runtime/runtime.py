@@ -29,7 +29,7 @@ from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.loaded_partition import LoadedPartition
 from odradek.broker.coordinator.runtime.loading import load
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
-from odradek.broker.metadata.image import MetadataImage, TopicImage
+from odradek.broker.metadata.image import ImageChange, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
@@ -160,11 +160,12 @@ class CoordinatorRuntime(Generic[S]):
 
     # ------------------------------------------------------------------------------------------------------ leadership
 
-    def image_changed(self, old: MetadataImage, new: MetadataImage) -> None:
+    def image_changed(self, change: ImageChange) -> None:
         """Load and unload partitions as their leaders in the new image require."""
         name = self.topic.name
-        if not self._is_stopped and old.topics.get(name) is not new.topics.get(name):
-            self._unload_lost(new.topics.get(name))
+        before, after = change.before.topics.get(name), change.after.topics.get(name)
+        if not self._is_stopped and before is not after:
+            self._unload_lost(after)
             self._start(self._load_led())
 
     def stop(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
-from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.partition import Partition
 from odradek.broker.tasks import BackgroundTasks
@@ -106,7 +106,7 @@ def start(tmp_path: Path) -> Start:
     async def started() -> AsyncIterator[Place]:
         async with Broker({"log.dirs": str(tmp_path / "log")}) as broker:
             place = Place(broker)
-            place.runtime.image_changed(MetadataImage(), broker.services.metadata.image)
+            place.runtime.image_changed(ImageChange(MetadataImage(), broker.services.metadata.image, ()))
             await place.runtime.create_topic()
             yield place
             place.runtime.stop()
