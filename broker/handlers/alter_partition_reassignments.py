@@ -14,7 +14,7 @@ Differs from Kafka in the last line: replicas cannot be moved yet. A cluster of 
 
 from __future__ import annotations
 
-from odradek.broker.metadata.placement import check_replicas
+from odradek.broker.metadata.placement import Candidates, check_replicas
 from odradek.broker.metadata.topics import find_partition
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -70,7 +70,7 @@ def _check(
     partition = find_partition(image, topic, wanted.partition_index)
     if wanted.replicas is None:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{topic}-{wanted.partition_index} is not being moved")
-    check_replicas(wanted.partition_index, wanted.replicas, image.brokers)
+    check_replicas(wanted.partition_index, wanted.replicas, Candidates.of(image))
     if len(wanted.replicas) != len(partition.replicas) and not request.allow_replication_factor_change:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

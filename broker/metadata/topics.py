@@ -18,7 +18,7 @@ broker's own image has the outcome and all of its callbacks have run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -26,7 +26,7 @@ from odradek.broker.config.topic_config import validate
 from odradek.broker.metadata.deleted_topics import deletion_record
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.placement import DEFAULT, place, place_as_assigned
+from odradek.broker.metadata.placement import DEFAULT, Candidates, place, place_as_assigned
 from odradek.broker.metadata.store.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
 from odradek.broker.metadata.topic_names import check_new_name
 from odradek.broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
@@ -65,7 +65,7 @@ async def create_topic(
         topic = TopicImage(
             name=name,
             topic_id=metadata.randomness.uuid(),
-            partitions=[_new_partition(image, each) for each in replicas],
+            partitions=_new_partitions(image, replicas),
             configs={key: text for key, text in (configs or {}).items() if text is not None},
         )
         if validate_only or await write_topic(metadata, topic, image.topic_configs.get(name, ({}, 0))[1]):
@@ -89,8 +89,8 @@ async def grow_topic(
     while True:
         image = metadata.image
         topic = find_topic(image, name=name)
-        replicas = _new_replicas(topic, count, assignments, image.brokers)
-        partitions = [*topic.partitions, *(_new_partition(image, each) for each in replicas)]
+        replicas = _new_replicas(topic, count, assignments, Candidates.of(image))
+        partitions = [*topic.partitions, *_new_partitions(image, replicas)]
         grown = msgspec.structs.replace(topic, partitions=partitions)
         if validate_only or await _write_growth(metadata, grown, len(topic.partitions)):
             return
@@ -144,7 +144,7 @@ def find_partition(image: MetadataImage, name: str, index: int) -> PartitionImag
 def _replicas(
     metadata: Metadata, partitions: int, replication_factor: int, assignments: Mapping[int, Sequence[int]]
 ) -> list[list[int]]:
-    brokers = metadata.image.brokers
+    brokers = Candidates.of(metadata.image)
     if assignments:
         if partitions != DEFAULT or replication_factor != DEFAULT:
             raise KafkaError(
@@ -160,7 +160,7 @@ def _replicas(
 
 
 def _new_replicas(
-    topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None, brokers: Collection[int]
+    topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None, brokers: Candidates
 ) -> list[list[int]]:
     present = len(topic.partitions)
     if count <= present:
@@ -187,14 +187,14 @@ def _new_replicas(
     return replicas
 
 
-def _new_partition(image: MetadataImage, replicas: list[int]) -> PartitionImage:
-    return PartitionImage(
-        leader=replicas[0],
-        leader_epoch=0,
-        replicas=replicas,
-        isr={replica: image.brokers[replica].epoch for replica in replicas},
-        partition_epoch=0,
-    )
+def _new_partitions(image: MetadataImage, replicas: Iterable[list[int]]) -> list[PartitionImage]:
+    """Return new partitions: their live replicas are in sync, and the first of these leads."""
+    epochs = {node_id: image.brokers[node_id].epoch for node_id in Candidates.of(image).live}
+    partitions = []
+    for each in replicas:
+        isr = {replica: epochs[replica] for replica in each if replica in epochs}
+        partitions.append(PartitionImage(next(iter(isr)), leader_epoch=0, replicas=each, isr=isr, partition_epoch=0))
+    return partitions
 
 
 async def write_topic(metadata: Metadata, topic: TopicImage, configs_revision: int) -> bool:
