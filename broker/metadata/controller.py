@@ -16,7 +16,7 @@ Any broker creates topics and alters configurations; the controller has no part 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -60,11 +60,20 @@ class Controller:
     `image_changed` must be called with every image; `run` acts on it, in a task of the owner.
     """
 
-    def __init__(self, store: MetadataStore, keys: Keys, session: Session, node_id: int, incarnation: str) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        keys: Keys,
+        session: Session,
+        record: ControllerRecord,
+        allows_unclean: Callable[[TopicImage], bool],
+    ) -> None:
+        """`allows_unclean`: whether a topic prefers a leader that lacks records to none."""
         self._store = store
         self._keys = keys
         self._lease = session.lease
-        self._record = ControllerRecord(node_id, incarnation)
+        self._record = record
+        self._allows_unclean = allows_unclean
         self._image: MetadataImage | None = None
         self._seen: dict[int, tuple[int, bool]] | None = None  # the brokers for which the last elections were complete
         self._unchecked: dict[bytes, None] = {}  # topics that have changed since then
@@ -73,6 +82,7 @@ class Controller:
         self._failure: StoreError | None = None
         self._answered = 0
         self.epoch = 0
+        self.unclean_elections = 0
 
     async def campaign(self) -> None:
         """Become the controller if there is none."""
@@ -84,6 +94,8 @@ class Controller:
     def image_changed(self, change: ImageChange) -> None:
         self._image = change.after
         self._unchecked.update(dict.fromkeys(change.topic_ids))
+        if change.before.broker_configs is not change.after.broker_configs:  # unclean elections may be allowed now
+            self._unchecked.update(dict.fromkeys(change.after.topics_by_id))
         self._settled.clear()
         self._changed.set()
 
@@ -129,17 +141,30 @@ class Controller:
 
     async def _elect(self, image: MetadataImage, topic_ids: Collection[bytes]) -> bool:
         """Elect leaders of these topics where necessary. Returns True if every transaction succeeded."""
-        elections = _elections(image, topic_ids)
+        elections = self._elections(image, topic_ids)
         accepted = True
         damaged: list[str] = []
         while batch := list(islice(elections, PARTITIONS_PER_TRANSACTION)):
             accepted = await self._write(batch) and accepted
             damaged += [f"{topic.name}-{index}" for topic, index, decision in batch if decision.may_have_lost]
+            self.unclean_elections += sum(decision.is_unclean for _, _, decision in batch)
         if damaged:
-            # The only in-sync replica has restarted without a clean stop.
+            # The only in-sync replica has restarted without a clean stop, or an election was unclean.
             named = ", ".join(damaged[:_NAMED])
             _LOG.warning("records may be lost", count=len(damaged), partitions=named)
         return accepted
+
+    def _elections(self, image: MetadataImage, topic_ids: Collection[bytes]) -> Iterator[_Election]:
+        """Yield the necessary elections of these topics, as far as they exist."""
+        for topic_id in topic_ids:
+            topic = image.topics_by_id.get(topic_id)
+            if topic is None:
+                continue
+            unclean = self._allows_unclean(topic)
+            for index, partition in enumerate(topic.partitions):
+                decision = choose_leader(partition, image.brokers, unclean=unclean)
+                if decision is not None:
+                    yield _Election(topic, index, decision)
 
     async def _write(self, elections: list[_Election]) -> bool:
         when: list[Cmp] = [created_at(self._keys.controller, self.epoch)]
@@ -168,16 +193,6 @@ class Controller:
         result = await commit(self._store, when, then)
         self._answered = max(self._answered, result.revision)
         return result
-
-
-def _elections(image: MetadataImage, topic_ids: Collection[bytes]) -> Iterator[_Election]:
-    """Yield the necessary elections of these topics, as far as they exist."""
-    for topic_id in topic_ids:
-        topic = image.topics_by_id.get(topic_id)
-        for index, partition in enumerate(() if topic is None else topic.partitions):
-            decision = choose_leader(partition, image.brokers)
-            if topic is not None and decision is not None:
-                yield _Election(topic, index, decision)
 
 
 def _membership(brokers: dict[int, BrokerImage]) -> dict[int, tuple[int, bool]]:

@@ -68,7 +68,7 @@ class _Builder:
         self._controller = (image.controller_id, image.controller_epoch)
         self._registered = dict(image.registered)
         self._known = dict(image.known)
-        self._broker_configs = dict(image.broker_configs)
+        self._broker_configs = image.broker_configs
         self._topic_configs = dict(image.topic_configs)
         self._group_configs = dict(image.group_configs)
         self._deleted: dict[bytes, DeletedTopic | None] = {}
@@ -126,6 +126,7 @@ class _Builder:
             _configure(self._topic_configs, name, kv)
         elif key.startswith(self._keys.broker_configs):
             text = key[len(self._keys.broker_configs) :].decode()
+            self._broker_configs = dict(self._broker_configs)
             _configure(self._broker_configs, None if text == DEFAULT_BROKER else int(text), kv)
         elif key.startswith(self._keys.group_configs):
             _configure(self._group_configs, key[len(self._keys.group_configs) :].decode(), kv)

@@ -1,13 +1,14 @@
 """The election of partition leaders, as pure functions: images in, new partition states out.
 
 ```
-electable(replica)   in the ISR, its broker serves, and it has lost nothing since it was found in sync:
-                     broker.intact_since <= isr[replica]
+electable(replica)   in the ISR, its broker serves and is not draining, and it has lost nothing since it was found in
+                     sync: broker.intact_since <= isr[replica]
 
 leader electable, every ISR member electable   nothing changes
 leader electable, others not                   they leave the ISR                                             same epoch
 leader not electable, another member is        the first electable replica, as assigned, leads; others leave  epoch + 1
 no member is, the only one serves              it leads, though records may be lost: no replica has more      epoch + 1
+no member is, the topic allows unclean ones    the first live replica leads alone; records are lost           epoch + 1
 no member is                                   no leader; the ISR stays: any member may come back             epoch + 1
 ```
 
@@ -23,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.values import PartitionState
 
@@ -30,14 +33,23 @@ NO_LEADER = -1
 
 
 class Decision(NamedTuple):
-    """A partition's new state; `may_have_lost`: the leader may lack records that it had acknowledged."""
+    """A partition's new state.
+
+    `may_have_lost`: the leader may lack records that were acknowledged; `is_unclean`: another replica may have them.
+    """
 
     state: PartitionState
     may_have_lost: bool = False
+    is_unclean: bool = False
 
 
-def choose_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> Decision | None:
-    """Return the new state of `partition` while `brokers` serve, or None if nothing changes."""
+def choose_leader(
+    partition: PartitionImage, brokers: Mapping[int, BrokerImage], *, unclean: bool = False
+) -> Decision | None:
+    """Return the new state of `partition` while `brokers` serve, or None if nothing changes.
+
+    `unclean`: the topic prefers a leader that lacks records to none (`unclean.leader.election.enable`).
+    """
     electable = {replica: epoch for replica, epoch in partition.isr.items() if _is_electable(replica, epoch, brokers)}
     if partition.leader in electable:
         unchanged = len(electable) == len(partition.isr)
@@ -48,9 +60,11 @@ def choose_leader(partition: PartitionImage, brokers: Mapping[int, BrokerImage])
             return Decision(_state(partition, replica, next_epoch, electable | {replica: brokers[replica].epoch}))
     if len(partition.isr) == 1:
         (replica,) = partition.isr
-        if replica in brokers:
+        if _is_available(replica, brokers):
             isr = {replica: brokers[replica].epoch}
             return Decision(_state(partition, replica, next_epoch, isr), may_have_lost=True)
+    if unclean and (state := choose_unclean(partition, brokers)) is not None:
+        return Decision(state, may_have_lost=True, is_unclean=True)
     return None if partition.leader == NO_LEADER else Decision(_state(partition, NO_LEADER, next_epoch, partition.isr))
 
 
@@ -65,14 +79,19 @@ def prefer(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> Par
 def choose_unclean(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionState | None:
     """Return the state in which the first live replica leads, whatever its log contains, or None if there is none."""
     for replica in partition.replicas:
-        if replica in brokers:
-            return _state(partition, replica, partition.leader_epoch + 1, {replica: brokers[replica].epoch})
+        if _is_available(replica, brokers):
+            isr = {replica: brokers[replica].epoch}
+            return msgspec.structs.replace(_state(partition, replica, partition.leader_epoch + 1, isr), elr={})
     return None
 
 
-def _is_electable(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerImage]) -> bool:
+def _is_available(replica: int, brokers: Mapping[int, BrokerImage]) -> bool:
     broker = brokers.get(replica)
-    return broker is not None and broker.intact_since <= epoch_in_isr
+    return broker is not None and not broker.is_draining
+
+
+def _is_electable(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerImage]) -> bool:
+    return _is_available(replica, brokers) and brokers[replica].intact_since <= epoch_in_isr
 
 
 def _state(partition: PartitionImage, leader: int, leader_epoch: int, isr: dict[int, int]) -> PartitionState:

@@ -20,7 +20,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.current_config import CurrentConfig
-from odradek.broker.metadata.image import ImageChange, MetadataImage
+from odradek.broker.metadata.image import ImageChange, MetadataImage, TopicImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
@@ -37,7 +37,7 @@ from odradek.broker.metadata.store.store import (
     TxnResult,
     absent,
 )
-from odradek.broker.metadata.values import ClusterRecord, Listener, decode_cluster, encode
+from odradek.broker.metadata.values import ClusterRecord, ControllerRecord, Listener, decode_cluster, encode
 from odradek.broker.randomness import Randomness
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -108,7 +108,8 @@ class Metadata:
         )
         self._registration = Registration(self.store, self.keys, session, identity)
         self.broker_epoch = await self._registration.register()
-        self._controller = Controller(self.store, self.keys, session, self.config.node_id, incarnation)
+        record = ControllerRecord(self.config.node_id, incarnation)
+        self._controller = Controller(self.store, self.keys, session, record, self._allows_unclean)
         await self._controller.campaign()
         await self._load()
         self._start_task("metadata watch", self._follow())
@@ -173,6 +174,9 @@ class Metadata:
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return next((kv for kv in found if kv.key == key), None)
+
+    def _allows_unclean(self, topic: TopicImage) -> bool:
+        return self.current_config.log_config(topic.configs).unclean_leader_election_enable
 
     async def _check_cluster(self) -> None:
         record = ClusterRecord(self._cluster_id, self.clock.time_ms())

@@ -7,12 +7,14 @@ import asyncio
 import msgspec
 import pytest
 
+from odradek.broker.metadata.alter_configs import Change, alter_broker_configs, alter_topic_configs
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Put
 from odradek.broker.metadata.topics import create_topic
+from odradek.broker.metadata.values import ControllerRecord, PartitionState, encode
 from tests.metadata.conftest import Start, until
 
 
@@ -103,7 +105,8 @@ async def test_a_deposed_controller_cannot_change_anything(shared: InMemoryStore
     topic = await create_topic(first, "t", 1, 2)
     keys = first.keys
     stale = msgspec.structs.replace(first.image, brokers={2: first.image.brokers[2]})
-    zombie = Controller(shared, keys, await shared.session(60), 1, "zombie")
+    record = ControllerRecord(1, "zombie")
+    zombie = Controller(shared, keys, await shared.session(60), record, lambda _: False)
     zombie.epoch = stale.controller_epoch
     await _kill(shared, first)
     # Undo the changes of the new controller, except its key: only the key keeps the deposed one from changing anything.
@@ -140,3 +143,35 @@ async def test_a_session_that_is_not_renewed_ends(
     shared.sessions[-1].abandon()
 
     await until(first, lambda image: list(image.brokers) == [1])
+
+
+async def test_a_topic_may_prefer_a_leader_that_lacks_records_to_none(shared: InMemoryStore, start: Start) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(second, lambda image: len(image.brokers) == 2)
+    topic = await create_topic(second, "t", assignments={0: [1, 2]})
+    key = second.keys.partition_state(topic.topic_id, 0)
+    alone = PartitionState(1, 0, {1: first.broker_epoch}, 1)
+    assert (await second.commit((), (Put(key, encode(alone)),))).ok
+    await _kill(shared, first)
+    await until(second, lambda image: _leaders(image) == [-1])
+
+    await alter_topic_configs(second, "t", [Change("unclean.leader.election.enable", "true")])
+
+    image = await until(second, lambda image: _leaders(image) == [2])
+    assert image.topics["t"].partitions[0].isr == {2: second.broker_epoch}
+
+
+async def test_the_brokers_default_may_allow_unclean_elections_of_all_topics(
+    shared: InMemoryStore, start: Start
+) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(second, lambda image: len(image.brokers) == 2)
+    topic = await create_topic(second, "t", assignments={0: [1, 2]})
+    alone = PartitionState(1, 0, {1: first.broker_epoch}, 1)
+    await second.commit((), (Put(second.keys.partition_state(topic.topic_id, 0), encode(alone)),))
+    await _kill(shared, first)
+    await until(second, lambda image: _leaders(image) == [-1])
+
+    await alter_broker_configs(second, None, [Change("unclean.leader.election.enable", "true")])
+
+    await until(second, lambda image: _leaders(image) == [2])

@@ -3,27 +3,29 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
-from odradek.broker.metadata.leadership import Decision, choose_leader
-from odradek.broker.metadata.values import PartitionState
+from odradek.broker.metadata.leadership import Decision, choose_leader, choose_unclean
+from odradek.broker.metadata.values import DRAINING, RUNNING, PartitionState
 
 
-def _broker(node_id: int, epoch: int, intact_since: int | None = None) -> BrokerImage:
+def _broker(node_id: int, epoch: int, intact_since: int | None = None, state: str = RUNNING) -> BrokerImage:
     return BrokerImage(
         node_id=node_id,
         epoch=epoch,
         listeners=[],
         rack=None,
-        state="running",
+        state=state,
         incarnation="",
         intact_since=epoch if intact_since is None else intact_since,
     )
 
 
-def _decide(leader: int, replicas: list[int], isr: dict[int, int], *brokers: BrokerImage) -> Decision | None:
+def _decide(
+    leader: int, replicas: list[int], isr: dict[int, int], *brokers: BrokerImage, unclean: bool = False
+) -> Decision | None:
     partition = PartitionImage(
         leader=leader, leader_epoch=5, replicas=replicas, isr=isr, partition_epoch=9, eligible_leader_replicas={8: 3}
     )
-    return choose_leader(partition, {broker.node_id: broker for broker in brokers})
+    return choose_leader(partition, {broker.node_id: broker for broker in brokers}, unclean=unclean)
 
 
 def _state(leader: int, leader_epoch: int, isr: dict[int, int]) -> PartitionState:
@@ -89,3 +91,43 @@ def test_a_leader_outside_the_isr_does_not_lead(leader: int) -> None:
     decision = _decide(leader, [1, 2], {1: 10}, _broker(1, 10), _broker(2, 20))
 
     assert decision == Decision(_state(1, 6, {1: 10}))
+
+
+def test_a_draining_leader_hands_over_and_leaves_the_isr() -> None:
+    draining = _broker(1, 10, state=DRAINING)
+
+    assert _decide(1, [1, 2], {1: 10, 2: 20}, draining, _broker(2, 20)) == Decision(_state(2, 6, {2: 20}))
+
+
+def test_a_draining_follower_leaves_the_isr() -> None:
+    draining = _broker(2, 20, state=DRAINING)
+
+    assert _decide(1, [1, 2], {1: 10, 2: 20}, _broker(1, 10), draining) == Decision(_state(1, 5, {1: 10}))
+
+
+def test_a_draining_broker_that_is_alone_in_the_isr_stays_there_and_leads_nothing() -> None:
+    draining = _broker(1, 10, state=DRAINING)
+
+    assert _decide(1, [1, 2], {1: 10}, draining, _broker(2, 20)) == Decision(_state(-1, 6, {1: 10}))
+
+
+def test_an_unclean_election_needs_the_topics_permission() -> None:
+    state = PartitionState(3, 6, {3: 30}, 10)
+
+    assert _decide(1, [1, 2, 3], {1: 10}, _broker(3, 30)) == Decision(_state(-1, 6, {1: 10}))
+    unclean = _decide(1, [1, 2, 3], {1: 10}, _broker(2, 20, state=DRAINING), _broker(3, 30), unclean=True)
+    assert unclean == Decision(state, may_have_lost=True, is_unclean=True)
+
+
+def test_where_a_clean_election_is_possible_no_unclean_one_happens() -> None:
+    decision = _decide(1, [1, 3, 2], {1: 10, 2: 20}, _broker(2, 20), _broker(3, 30), unclean=True)
+
+    assert decision == Decision(_state(2, 6, {2: 20}))
+
+
+def test_an_administrators_unclean_election_passes_over_draining_brokers() -> None:
+    partition = PartitionImage(-1, 5, [1, 2, 3], {1: 10}, 9, eligible_leader_replicas={1: 10})
+    brokers = {2: _broker(2, 20, state=DRAINING), 3: _broker(3, 30)}
+
+    assert choose_unclean(partition, brokers) == PartitionState(3, 6, {3: 30}, 10)
+    assert choose_unclean(partition, {2: brokers[2]}) is None
