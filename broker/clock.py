@@ -1,7 +1,8 @@
 """The clock seam: the only place in the broker that reads the machine's time.
 
 `time_ms` is wall-clock time for people and records (timestamps, retention); it may jump. `monotonic` is for measuring
-and waiting: it never goes back, and has no meaning in another process. The simulated side is
+and waiting: it never goes back, and has no meaning in another process. `boot_time` also counts the time for which the
+machine sleeps: a lease in a remote store expires meanwhile. The simulated side is
 `odradek.broker.testing.clock.ManualClock`.
 """
 
@@ -11,6 +12,8 @@ import time
 from pathlib import Path
 from typing import Protocol
 
+# Only Linux has CLOCK_BOOTTIME; on macOS CLOCK_MONOTONIC does not stop either.
+_BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -25,12 +28,19 @@ class Clock(Protocol):
         """Return seconds on a clock that never goes back."""
         ...
 
+    def boot_time(self) -> float:
+        """Return seconds on a clock that never goes back, and does not stop while the machine sleeps."""
+        ...
+
 
 class SystemClock:
     """The machine's clocks."""
 
     # The C function itself: it runs at least once in each request, and a Python frame costs more than it does.
     monotonic = staticmethod(time.monotonic)
+
+    def boot_time(self) -> float:
+        return time.clock_gettime(_BOOT_TIME)
 
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000

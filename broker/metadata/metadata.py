@@ -27,6 +27,7 @@ from odradek.broker.metadata.registration import Identity, Registration, Registr
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import (
     KV,
+    Batch,
     Cmp,
     CompactedError,
     MetadataStore,
@@ -35,6 +36,7 @@ from odradek.broker.metadata.store.store import (
     StoreError,
     StoreFailedError,
     TxnResult,
+    Watch,
     absent,
 )
 from odradek.broker.metadata.values import ClusterRecord, ControllerRecord, Listener, decode_cluster, encode
@@ -84,6 +86,7 @@ class Metadata:
         self._tasks: list[asyncio.Task[None]] = []
         self._registration: Registration | None = None
         self._controller: Controller | None = None
+        self._watch: Watch | None = None
 
     @property
     def config(self) -> BrokerConfig:
@@ -149,6 +152,7 @@ class Metadata:
             return
         future = asyncio.get_running_loop().create_future()
         self._waiting[future] = revision
+        self._request_progress()
         try:
             await future
         finally:
@@ -195,14 +199,30 @@ class Metadata:
 
     async def _follow(self) -> None:
         while True:
-            watch = self.store.watch(self.keys.prefix, self.image.revision)
+            self._watch = watch = self.store.watch(self.keys.prefix, self.image.revision)
+            self._request_progress()
             try:
                 async for batch in watch:
-                    self._publish(next_image(self.keys, self.image, batch))
+                    self._apply(batch)
                 return
             except CompactedError:
                 _LOG.warning("metadata reloaded, the store has dropped changes", revision=self.image.revision)
                 await self._load()
+
+    def _request_progress(self) -> None:
+        """Request the highest awaited revision: it may be of a foreign key, for which the watch has no batch."""
+        if self._waiting and self._watch is not None:
+            self._watch.request_progress(max(self._waiting.values()))
+
+    def _apply(self, batch: Batch) -> None:
+        change = next_image(self.keys, self.image, batch)
+        if batch.changes:
+            self._publish(change)
+        elif change.after.revision > self.image.revision:  # progress: nobody needs to act on it, but to go on
+            self.image = change.after
+            if self._controller is not None:
+                self._controller.image_changed(change)
+            self._wake(self.image.revision)
 
     def _publish(self, change: ImageChange) -> None:
         self.image = image = change.after
@@ -213,8 +233,11 @@ class Metadata:
                 callback(change)
             except Exception as error:  # noqa: BLE001 - the other callbacks must run
                 self._on_failure(f"metadata at revision {image.revision}", error)
+        self._wake(image.revision)
+
+    def _wake(self, reached: int) -> None:
         for future, revision in self._waiting.items():
-            if revision <= image.revision and not future.done():
+            if revision <= reached and not future.done():
                 future.set_result(None)
 
     def _start_task(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:

@@ -6,8 +6,8 @@ from __future__ import annotations
 class ManualClock:
     """A `odradek.broker.clock.Clock` that changes only when the test moves it.
 
-    Starts at 2023-11-14T22:13:20Z. `advance` moves both clocks; `set_time_ms` moves the wall clock alone, as NTP or an
-    administrator would.
+    Starts at 2023-11-14T22:13:20Z. `advance` moves all clocks; `set_time_ms` moves the wall clock alone, as NTP or an
+    administrator would. The machine never sleeps, so `boot_time` is `monotonic`.
     """
 
     def __init__(self, time_ms: int = 1_700_000_000_000, monotonic: float = 1_000.0) -> None:
@@ -20,8 +20,11 @@ class ManualClock:
     def monotonic(self) -> float:
         return self._monotonic
 
+    def boot_time(self) -> float:
+        return self._monotonic
+
     def advance(self, milliseconds: int) -> None:
-        """Move both clocks forward by `milliseconds`, which is not negative."""
+        """Move all clocks forward by `milliseconds`, which is not negative."""
         if milliseconds < 0:
             raise ValueError("time does not run backwards; use set_time_ms for the wall clock")
         self._time_ms += milliseconds

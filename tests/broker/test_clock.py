@@ -11,6 +11,7 @@ def test_the_systems_clocks_run_in_milliseconds_and_seconds() -> None:
 
     assert clock.time_ms() > 1_700_000_000_000
     assert 0 <= clock.monotonic() <= clock.monotonic()
+    assert 0 <= clock.boot_time() <= clock.boot_time()
 
 
 def test_the_manual_clock_is_constant_until_it_is_moved() -> None:
@@ -19,11 +20,11 @@ def test_the_manual_clock_is_constant_until_it_is_moved() -> None:
     assert (clock.time_ms(), clock.monotonic()) == (5_000, 1.0)
 
 
-def test_time_passes_on_both_clocks() -> None:
+def test_time_passes_on_all_clocks() -> None:
     clock = ManualClock(time_ms=5_000, monotonic=1.0)
     clock.advance(1_500)
 
-    assert (clock.time_ms(), clock.monotonic()) == (6_500, 2.5)
+    assert (clock.time_ms(), clock.monotonic(), clock.boot_time()) == (6_500, 2.5, 2.5)
     with pytest.raises(ValueError, match="backwards"):
         clock.advance(-1)
 

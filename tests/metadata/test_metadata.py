@@ -21,6 +21,7 @@ from odradek.broker.metadata.store.store import (
     Put,
     StoreError,
     StoreFailedError,
+    absent,
 )
 from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import Assignment, decode_cluster, encode
@@ -168,6 +169,30 @@ async def test_callbacks_run_before_waits_end(store: MetadataStore, start: Start
     assert seen[-1] is metadata.image
     assert metadata.image.revision == result.revision
     assert [image.revision for image in seen] == sorted({image.revision for image in seen})
+
+
+async def test_a_refused_transaction_is_answered_after_a_change_of_foreign_keys(
+    store: MetadataStore, start: Start
+) -> None:
+    """Its revision is the store's, for which this broker's watch has no batch."""
+    metadata = await start(store)
+    foreign = await store.txn((), (Put(b"/of another program", b""),))
+
+    refused = metadata.commit((absent(metadata.keys.cluster),), (Put(metadata.keys.cluster, b""),))
+
+    assert (await asyncio.wait_for(refused, 10)) == (False, foreign.revision)
+    assert metadata.image.revision == foreign.revision
+
+
+async def test_progress_without_changes_calls_no_callback(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store)
+    seen: list[MetadataImage] = []
+    metadata.on_change(lambda _old, image: seen.append(image))
+    foreign = await store.txn((), (Put(b"/of another program", b""),))
+
+    await asyncio.wait_for(metadata.wait_for_revision(foreign.revision), 10)
+
+    assert seen == []
 
 
 async def test_an_error_in_a_callback_is_reported_and_the_others_run(store: MetadataStore, start: Start) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 
 from odradek.broker.metadata.store.memory import InMemoryStore
-from odradek.broker.metadata.store.store import Cmp, Op, TxnResult, UnknownOutcomeError
+from odradek.broker.metadata.store.store import (
+    Cmp,
+    Op,
+    StoreFullError,
+    StoreUnreachableError,
+    TxnResult,
+    UnknownOutcomeError,
+)
 
 ANSWER, LOSE_REQUEST, LOSE_ANSWER = "answer", "lose the request", "lose the answer"
+UNREACHABLE, FULL, FULL_AFTERWARDS = "unreachable", "full", "full after this transaction"
 
 
 class UncertainStore(InMemoryStore):
@@ -19,9 +28,16 @@ class UncertainStore(InMemoryStore):
 
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
         what = next(self._script, ANSWER)
+        await asyncio.sleep(0)
         if what == LOSE_REQUEST:
             raise UnknownOutcomeError(what)
+        if what == UNREACHABLE:
+            raise StoreUnreachableError(what)
+        if what == FULL:
+            raise StoreFullError(what)
         result = await super().txn(when, then)
         if what == LOSE_ANSWER:
             raise UnknownOutcomeError(what)
+        if what == FULL_AFTERWARDS:
+            raise StoreFullError(what)
         return result

@@ -5,48 +5,76 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from odradek.broker.metadata.store.store import (
+    KV,
     Cmp,
+    Delete,
     DeletePrefix,
     MetadataStore,
     Op,
-    Put,
+    StoreFullError,
+    StoreUnreachableError,
     TxnResult,
     UnknownOutcomeError,
 )
 
 
 async def commit(store: MetadataStore, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
-    """Like `store.txn`, but repeats the identical transaction while its outcome is unknown.
+    """Like `store.txn`, but repeats the identical transaction until its outcome is definite.
 
     A definite failure after an unknown outcome may mean that an earlier attempt was applied. To detect that, the stored
     values are compared with `then`: no other writer may put the same values (they contain ids and epochs), and the
-    comparisons must no longer hold after the transaction. Raises what `store.txn` raises, except `UnknownOutcomeError`.
+    comparisons must no longer hold after the transaction.
+
+    Waits as long as the store cannot be reached. A caller that has a time-out cancels it (`asyncio.timeout`); the last
+    attempt may still be applied. Raises what else `store.txn` raises.
     """
-    try:
-        return await store.txn(when, then)
-    except UnknownOutcomeError:
-        return await _until_definite(store, when, then)
+    return await _Transaction(store, when, then).until_definite()
 
 
-async def _until_definite(store: MetadataStore, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
-    while True:
-        try:
-            result = await store.txn(when, then)
-            break
-        except UnknownOutcomeError:
-            # The store itself waits between attempts, because it has the list of servers.
-            continue
-    return result if result.ok else await _earlier_outcome(store, then, result)
+class _Transaction:
+    """The attempts at one transaction. The store itself waits between them, because it has the list of servers."""
 
+    def __init__(self, store: MetadataStore, when: Sequence[Cmp], then: Sequence[Op]) -> None:
+        self._store = store
+        self._when = when
+        self._then = then
 
-async def _earlier_outcome(store: MetadataStore, then: Sequence[Op], refused: TxnResult) -> TxnResult:
-    """Return success if the store has the effect of the first operation, else `refused`."""
-    op = then[0]
-    prefix = op.prefix if isinstance(op, DeletePrefix) else op.key
-    found, revision = await store.range(prefix)
-    if not isinstance(op, Put):
-        return TxnResult(not found, revision)
-    for kv in found:
-        if kv.key == op.key and kv.value == op.value:
-            return TxnResult(True, kv.mod_revision)
-    return refused
+    async def until_definite(self) -> TxnResult:
+        may_be_applied = False
+        while True:
+            try:
+                result = await self._store.txn(self._when, self._then)
+            except UnknownOutcomeError:
+                may_be_applied = True
+            except StoreUnreachableError:
+                continue
+            except StoreFullError as error:
+                return await self._unless_applied(error)
+            else:
+                return result if result.ok or not may_be_applied else await self._earlier_outcome(result)
+
+    async def _unless_applied(self, error: StoreFullError) -> TxnResult:
+        """Return success if the transaction was applied, and raise `error` otherwise."""
+        result = await self._earlier_outcome(TxnResult(False, 0))
+        if not result.ok:
+            raise error
+        return result
+
+    async def _earlier_outcome(self, refused: TxnResult) -> TxnResult:
+        """Return success if the store has the effect of the first operation, else `refused`."""
+        op = self._then[0]
+        prefix = op.prefix if isinstance(op, DeletePrefix) else op.key
+        found, revision = await self._range(prefix)
+        if isinstance(op, DeletePrefix):
+            return TxnResult(not found, revision)
+        kv = next((kv for kv in found if kv.key == op.key), None)
+        if isinstance(op, Delete):
+            return TxnResult(kv is None, revision)
+        return TxnResult(True, kv.mod_revision) if kv is not None and kv.value == op.value else refused
+
+    async def _range(self, prefix: bytes) -> tuple[list[KV], int]:
+        while True:
+            try:
+                return await self._store.range(prefix)
+            except StoreUnreachableError:
+                continue

@@ -39,6 +39,11 @@ class History:
             self._first += KEPT
         self._wake()
 
+    @property
+    def revision(self) -> int:
+        """The revision of the last change."""
+        return self._batches[-1].revision if self._batches else self._trimmed_revision
+
     def position_after(self, revision: int) -> int:
         """Return the position of the first batch above `revision`. Raises `CompactedError`."""
         if revision < self._trimmed_revision:
@@ -94,6 +99,7 @@ class HistoryWatch:
         self._prefix = prefix
         self._after = after
         self._position: int | None = None
+        self._progress_requested = False
         self._closed = False
 
     def __aiter__(self) -> AsyncIterator[Batch]:
@@ -104,18 +110,28 @@ class HistoryWatch:
             self._position = self._history.position_after(self._after)
         while not (self._closed or self._history.closed):
             batch = self._history.get(self._position)
-            if batch is None:
+            if batch is not None:
+                self._position += 1
+                if visible := self._visible(batch):
+                    return visible
+            elif self._progress_requested:
+                self._progress_requested = False
+                return Batch(self._history.revision, ())
+            else:
                 await self._history.wait()
-                continue
-            self._position += 1
-            return self._visible(batch)
         raise StopAsyncIteration
+
+    def request_progress(self, revision: int) -> None:  # noqa: ARG002 - an embedded store never lags behind
+        self._progress_requested = True
+        self._history.wake()
 
     def close(self) -> None:
         self._closed = True
         self._history.wake()
 
-    def _visible(self, batch: Batch) -> Batch:
+    def _visible(self, batch: Batch) -> Batch | None:
+        """Return the part of `batch` under the prefix, or None if there is none, as etcd sends none then."""
         if all(change.key.startswith(self._prefix) for change in batch.changes):
             return batch
-        return Batch(batch.revision, tuple(change for change in batch.changes if change.key.startswith(self._prefix)))
+        changes = tuple(change for change in batch.changes if change.key.startswith(self._prefix))
+        return Batch(batch.revision, changes) if changes else None

@@ -21,7 +21,10 @@ class InMemoryStore(EmbeddedStore):
 
 
 class InMemorySession(EmbeddedSession):
-    """A session that ends when it is revoked, or `ttl` seconds after `abandon`, which simulates the owner's death."""
+    """A session that ends when it is revoked, or `ttl` seconds after `abandon`, which simulates the owner's death.
+
+    Its deadline is on the loop's clock, which is every clock of a simulation.
+    """
 
     def __init__(self, store: InMemoryStore, lease: int, lost: asyncio.Event, ttl: float) -> None:
         super().__init__(store, lease, lost)

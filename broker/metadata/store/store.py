@@ -8,9 +8,23 @@ watch(prefix, n)  every change after revision n, whole revisions, in order, with
 session(ttl)      a lease: keys under it are deleted when it is revoked, or `ttl` seconds after its owner is gone
 ```
 
+The store may be shared with others: the revision also counts changes of foreign keys, for which a watch has no batch. A
+caller that waits for a revision asks for it with `Watch.request_progress`.
+
 Every transaction that changes something compares the modification (or the absence) of at least one key that it
 overwrites. So a late or repeated delivery cannot apply twice, and after `UnknownOutcomeError` the identical transaction
 is sent again until its outcome is definite.
+
+```
+StoreError
+├ UnknownOutcomeError      a transaction may have been applied: send the identical one again
+├ StoreUnreachableError    no server answered; nothing was applied: try again
+├ StoreFullError           the store accepts no writes until an operator makes space
+├ StoreAccessError         a wrong password or certificate, or a missing permission
+├ CompactedError           the changes that a watch needs are no longer kept: load again
+├ LeaseLostError           the lease of a key to put has ended
+└ StoreFailedError         the store has failed, or is closed; every later call raises this
+```
 
 Implementations: `memory` (tests, simulation), `sqlite` (one node). All pass the same tests.
 """
@@ -74,7 +88,10 @@ class Change(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """All changes of one revision, sorted by key. A watch returns those under its prefix, possibly none."""
+    """The changes of one revision under a watch's prefix, sorted by key.
+
+    Without changes it reports progress: the watch has returned every change up to `revision`.
+    """
 
     revision: int
     changes: tuple[Change, ...]
@@ -93,6 +110,21 @@ class StoreError(Exception):
 
 class UnknownOutcomeError(StoreError):
     """The transaction may have been applied or not: send the identical one again."""
+
+
+class StoreUnreachableError(StoreError):
+    """No server answered in time. The operation was not applied, and may be tried again."""
+
+
+class StoreFullError(StoreError):
+    """The store accepts no writes until an operator makes space; reads, watches and sessions go on.
+
+    A transaction that fails with it may have been applied (etcd checks its quota twice); `commit` finds out.
+    """
+
+
+class StoreAccessError(StoreError):
+    """The store refuses this user: a wrong password or certificate, or a missing permission."""
 
 
 class CompactedError(StoreError):
@@ -114,27 +146,37 @@ class Session(Protocol):
     lost: asyncio.Event
 
     def deadline(self) -> float:
-        """Return the time on the loop's clock until which the session's keys exist for certain."""
+        """Return the time until which the session's keys exist for certain, on the clock of `Clock.boot_time`."""
         ...
 
     async def revoke(self) -> None:
-        """Delete the session's keys now. Does nothing if it is lost already."""
+        """Delete the session's keys now. Does nothing if it is lost already. Raises `StoreError`."""
         ...
 
 
 class Watch(Protocol):
-    """The changes under a prefix. Iterate it; `close` ends the iteration."""
+    """The changes under a prefix. Iterate it; `close` ends the iteration.
+
+    Revisions of batches never decrease; those of batches with changes increase.
+    """
 
     def __aiter__(self) -> AsyncIterator[Batch]: ...
     async def __anext__(self) -> Batch:
-        """Raises `CompactedError`, `StoreFailedError`."""
+        """Raises `CompactedError`, `StoreAccessError`, `StoreFailedError`. Waits while no server can be reached."""
+        ...
+
+    def request_progress(self, revision: int) -> None:
+        """Ask for a batch, possibly without changes, at `revision` or above, which the store has reached already."""
         ...
 
     def close(self) -> None: ...
 
 
 class MetadataStore(Protocol):
-    """A metadata store. All methods may be cancelled; a cancelled transaction may still apply."""
+    """A metadata store. All methods may be cancelled; a cancelled transaction may still apply.
+
+    All methods may raise `StoreUnreachableError`, `StoreAccessError` and `StoreFailedError`.
+    """
 
     async def range(self, prefix: bytes) -> tuple[list[KV], int]:
         """Return the keys that start with `prefix`, sorted, and the revision at which they were read."""
@@ -143,7 +185,7 @@ class MetadataStore(Protocol):
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
         """Apply `then` at one revision if all of `when` holds.
 
-        Raises `UnknownOutcomeError`, `LeaseLostError`, `StoreFailedError`; `ValueError` for more than `MAX_OPERATIONS`
+        Raises `UnknownOutcomeError`, `StoreFullError`, `LeaseLostError`; `ValueError` for more than `MAX_OPERATIONS`
         or two operations on one key.
         """
         ...

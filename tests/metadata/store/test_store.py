@@ -1,9 +1,14 @@
-"""The behaviour of every metadata store; each test runs with each implementation."""
+"""The behaviour of every metadata store; each test runs with each implementation, and most beside foreign keys.
+
+So no test expects a certain revision: foreign keys, and for etcd also other tests, change the store's at any time.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import count
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -25,6 +30,7 @@ from odradek.broker.metadata.store.store import (
     Op,
     Put,
     StoreFailedError,
+    Watch,
     absent,
     created_at,
     prefix_end,
@@ -39,94 +45,183 @@ async def _put(store: MetadataStore, key: bytes, value: bytes) -> int:
     return result.revision
 
 
-async def test_an_empty_store_has_nothing(store: MetadataStore) -> None:
-    kvs, revision = await store.range(b"")
-
-    assert (kvs, revision) == ([], 0)
+async def _keys(store: MetadataStore, prefix: bytes) -> list[bytes]:
+    return [kv.key.removeprefix(prefix) for kv in (await store.range(prefix))[0]]
 
 
-async def test_a_key_has_the_revisions_of_its_creation_and_last_change(store: MetadataStore) -> None:
-    first = await _put(store, b"a", b"1")
-    await _put(store, b"b", b"x")
-    last = await _put(store, b"a", b"2")
-
-    kvs, revision = await store.range(b"a")
-
-    assert kvs == [KV(b"a", b"2", first, last)]
-    assert revision == last
+async def _next_change(watch: Watch) -> Batch:
+    """The next batch that is not only progress."""
+    while True:
+        batch = await asyncio.wait_for(anext(watch), 30)
+        if batch.changes:
+            return batch
 
 
-async def test_a_deleted_key_that_is_put_again_has_a_new_create_revision(store: MetadataStore) -> None:
-    await _put(store, b"a", b"1")
-    await store.txn((), (Delete(b"a"),))
-    again = await _put(store, b"a", b"2")
+@pytest.fixture
+async def own(store: MetadataStore) -> AsyncIterator[bytes]:
+    """A prefix of the test's own, in a store in which foreign keys change all the time."""
 
-    assert (await store.range(b"a"))[0] == [KV(b"a", b"2", again, again)]
+    async def change_foreign_keys() -> None:
+        for i in count():
+            await store.txn((), (Put(b"foreign/%d" % (i % 7), b"%d" % i),))
+            await asyncio.sleep(0.001)
+
+    foreign = asyncio.ensure_future(change_foreign_keys())
+    yield b"test/%b/" % uuid4().hex.encode()
+    foreign.cancel()
+    await asyncio.gather(foreign, return_exceptions=True)
 
 
-async def test_a_range_is_a_prefix_in_key_order(store: MetadataStore) -> None:
+async def test_an_empty_prefix_has_nothing(store: MetadataStore, own: bytes) -> None:
+    kvs, revision = await store.range(own)
+
+    assert kvs == []
+    assert revision >= 0
+
+
+async def test_a_key_has_the_revisions_of_its_creation_and_last_change(store: MetadataStore, own: bytes) -> None:
+    first = await _put(store, own + b"a", b"1")
+    await _put(store, own + b"b", b"x")
+    last = await _put(store, own + b"a", b"2")
+
+    kvs, revision = await store.range(own + b"a")
+
+    assert kvs == [KV(own + b"a", b"2", first, last)]
+    assert first < last <= revision
+
+
+async def test_a_deleted_key_that_is_put_again_has_a_new_create_revision(store: MetadataStore, own: bytes) -> None:
+    await _put(store, own + b"a", b"1")
+    await store.txn((), (Delete(own + b"a"),))
+    again = await _put(store, own + b"a", b"2")
+
+    assert (await store.range(own + b"a"))[0] == [KV(own + b"a", b"2", again, again)]
+
+
+async def test_a_range_is_a_prefix_in_key_order(store: MetadataStore, own: bytes) -> None:
     for key in (b"b/2", b"a", b"b/1", b"b", b"c", b"b/10", b"b\xff", b"\xff\xff"):
-        await _put(store, key, b"")
+        await _put(store, own + key, b"")
 
-    assert [kv.key for kv in (await store.range(b"b"))[0]] == [b"b", b"b/1", b"b/10", b"b/2", b"b\xff"]
-    assert [kv.key for kv in (await store.range(b"\xff"))[0]] == [b"\xff\xff"]
-    assert len((await store.range(b""))[0]) == 8
-
-
-async def test_a_transaction_is_one_revision(store: MetadataStore) -> None:
-    before = await _put(store, b"a", b"1")
-
-    result = await store.txn((), (Put(b"b", b"2"), Delete(b"a"), Put(b"c", b"3")))
-
-    assert result == (True, before + 1)
-    assert [(kv.key, kv.mod_revision) for kv in (await store.range(b""))[0]] == [(b"b", before + 1), (b"c", before + 1)]
+    assert await _keys(store, own + b"b") == [b"", b"/1", b"/10", b"/2", b"\xff"]
+    assert await _keys(store, own + b"\xff") == [b"\xff"]
+    assert await _keys(store, own) == [b"a", b"b", b"b/1", b"b/10", b"b/2", b"b\xff", b"c", b"\xff\xff"]
 
 
-async def test_nothing_changes_unless_every_comparison_holds(store: MetadataStore) -> None:
-    revision = await _put(store, b"a", b"1")
+async def test_the_empty_prefix_is_the_whole_store(store: MetadataStore, own: bytes) -> None:
+    await _put(store, own + b"a", b"")
 
-    result = await store.txn((absent(b"b"), still(b"a", revision + 1)), (Put(b"b", b""), Put(b"a", b"2")))
+    kvs, _ = await store.range(b"")
 
-    assert result == (False, revision)
-    assert (await store.range(b""))[0] == [KV(b"a", b"1", revision, revision)]
+    keys = [kv.key for kv in kvs]
+    assert own + b"a" in keys
+    assert any(key.startswith(b"foreign/") for key in keys)
+    assert keys == sorted(keys)
+
+
+async def test_a_long_range_is_read_at_one_revision(store: MetadataStore, own: bytes) -> None:
+    """While every transaction changes the first and the last key alike."""
+    ends = (own + b"0000", own + b"9999")
+    for begin in range(1, 2400, 100):
+        await store.txn((), tuple(Put(own + b"%04d" % i, b"x" * 100) for i in range(begin, begin + 100)))
+
+    async def change_both_ends() -> None:
+        for i in count():
+            await store.txn((), tuple(Put(key, b"%d" % i) for key in ends))
+
+    changing = asyncio.ensure_future(change_both_ends())
+    for _ in range(5):
+        kvs, revision = await store.range(own)
+        values = {kv.key: kv.value for kv in kvs}
+        assert len(kvs) in (2400, 2402)
+        assert values.get(ends[0]) == values.get(ends[1])
+        assert max(kv.mod_revision for kv in kvs) <= revision
+    changing.cancel()
+    await asyncio.gather(changing, return_exceptions=True)
+
+
+async def test_a_transaction_is_one_revision(store: MetadataStore, own: bytes) -> None:
+    before = await _put(store, own + b"a", b"1")
+
+    ok, revision = await store.txn((), (Put(own + b"b", b"2"), Delete(own + b"a"), Put(own + b"c", b"3")))
+
+    assert ok
+    assert revision > before
+    found = [(kv.key, kv.mod_revision) for kv in (await store.range(own))[0]]
+    assert found == [(own + b"b", revision), (own + b"c", revision)]
+
+
+async def test_nothing_changes_unless_every_comparison_holds(store: MetadataStore, own: bytes) -> None:
+    revision = await _put(store, own + b"a", b"1")
+
+    result = await store.txn(
+        (absent(own + b"b"), still(own + b"a", revision + 1)), (Put(own + b"b", b""), Put(own + b"a", b"2"))
+    )
+
+    assert not result.ok
+    assert result.revision >= revision
+    assert (await store.range(own))[0] == [KV(own + b"a", b"1", revision, revision)]
 
 
 @pytest.mark.parametrize(
     ("comparison", "holds"),
     [
-        (absent(b"a"), False),
-        (absent(b"z"), True),
-        (created_at(b"a", 1), True),
-        (created_at(b"a", 2), False),
-        (still(b"a", 2), True),
-        (still(b"a", 1), False),
-        (still(b"z", 0), True),
-        (unchanged(KV(b"a", b"2", 1, 2)), True),
-        (Cmp(b"a", create_revision=1, mod_revision=2), True),
-        (Cmp(b"a", create_revision=1, mod_revision=1), False),
+        (lambda key, created, changed: absent(key), False),
+        (lambda key, created, changed: absent(key + b"z"), True),
+        (lambda key, created, changed: created_at(key, created), True),
+        (lambda key, created, changed: created_at(key, changed), False),
+        (lambda key, created, changed: still(key, changed), True),
+        (lambda key, created, changed: still(key, created), False),
+        (lambda key, created, changed: still(key + b"z", 0), True),
+        (lambda key, created, changed: unchanged(KV(key, b"2", created, changed)), True),
+        (lambda key, created, changed: Cmp(key, create_revision=created, mod_revision=changed), True),
+        (lambda key, created, changed: Cmp(key, create_revision=created, mod_revision=created), False),
+        (lambda key, created, changed: Cmp(key), True),
     ],
 )
-async def test_comparisons(store: MetadataStore, comparison: Cmp, holds: bool) -> None:
-    assert await _put(store, b"a", b"1") == 1
-    assert await _put(store, b"a", b"2") == 2
+async def test_comparisons(
+    store: MetadataStore, own: bytes, comparison: Callable[[bytes, int, int], Cmp], holds: bool
+) -> None:
+    created = await _put(store, own + b"a", b"1")
+    changed = await _put(store, own + b"a", b"2")
 
-    assert (await store.txn((comparison,), (Put(b"b", b""),))).ok is holds
+    when = (comparison(own + b"a", created, changed),)
 
-
-async def test_deleting_a_missing_key_changes_nothing(store: MetadataStore) -> None:
-    revision = await _put(store, b"a", b"1")
-
-    assert await store.txn((), (Delete(b"b"), DeletePrefix(b"c"))) == (True, revision)
+    assert (await store.txn(when, (Put(own + b"b", b""),))).ok is holds
 
 
-async def test_all_keys_under_a_prefix_are_deleted(store: MetadataStore) -> None:
-    await store.txn((), tuple(Put(b"p/%d" % i, b"") for i in range(100)))
-    await _put(store, b"p", b"")
-    await _put(store, b"q", b"")
+async def test_deleting_a_missing_key_changes_nothing(store: MetadataStore, own: bytes) -> None:
+    revision = await _put(store, own + b"a", b"1")
 
-    await store.txn((), (DeletePrefix(b"p/"), Put(b"r", b"")))
+    result = await store.txn((), (Delete(own + b"b"), DeletePrefix(own + b"c")))
 
-    assert [kv.key for kv in (await store.range(b""))[0]] == [b"p", b"q", b"r"]
+    assert result.ok
+    assert result.revision >= revision
+    assert (await store.range(own))[0] == [KV(own + b"a", b"1", revision, revision)]
+
+
+async def test_all_keys_under_a_prefix_are_deleted(store: MetadataStore, own: bytes) -> None:
+    await store.txn((), tuple(Put(own + b"p/%d" % i, b"") for i in range(100)))
+    await _put(store, own + b"p", b"")
+    await _put(store, own + b"q", b"")
+
+    await store.txn((), (DeletePrefix(own + b"p/"), Put(own + b"r", b"")))
+
+    assert await _keys(store, own) == [b"p", b"q", b"r"]
+
+
+@pytest.mark.parametrize("count_", [MAX_OPERATIONS - 1, MAX_OPERATIONS])
+async def test_a_transaction_may_have_as_many_operations_as_etcd_allows(
+    store: MetadataStore, own: bytes, count_: int
+) -> None:
+    keys = [own + b"%03d" % i for i in range(count_)]
+    watch = store.watch(own, (await store.range(own))[1])
+
+    result = await store.txn([absent(key) for key in keys], [Put(key, b"") for key in keys])
+
+    assert result.ok
+    assert await _next_change(watch) == Batch(
+        result.revision, tuple(Change(key, KV(key, b"", result.revision, result.revision)) for key in keys)
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,88 +234,165 @@ async def test_all_keys_under_a_prefix_are_deleted(store: MetadataStore) -> None
     ],
 )
 async def test_a_transaction_that_etcd_would_refuse_is_refused(store: MetadataStore, then: Sequence[Op]) -> None:
+    before, _ = await store.range(b"a")
+
     with pytest.raises(ValueError, match="a transaction"):
         await store.txn((), then)
-    assert (await store.range(b""))[1] == 0
+
+    assert (await store.range(b"a"))[0] == before
 
 
-async def test_of_many_concurrent_transactions_one_succeeds(store: MetadataStore) -> None:
-    results = await asyncio.gather(*(store.txn((absent(b"a"),), (Put(b"a", b"%d" % i),)) for i in range(50)))
+async def test_of_many_concurrent_transactions_one_succeeds(store: MetadataStore, own: bytes) -> None:
+    key = own + b"a"
+    results = await asyncio.gather(*(store.txn((absent(key),), (Put(key, b"%d" % i),)) for i in range(50)))
 
     winners = [i for i, result in enumerate(results) if result.ok]
     assert len(winners) == 1
-    assert (await store.range(b"a"))[0][0].value == b"%d" % winners[0]
+    assert (await store.range(key))[0][0].value == b"%d" % winners[0]
 
 
-async def test_a_cancelled_transaction_is_applied_completely_or_not_at_all(store: MetadataStore) -> None:
-    tasks = [asyncio.ensure_future(store.txn((), (Put(b"%d/a" % i, b""), Put(b"%d/b" % i, b"")))) for i in range(20)]
+async def test_a_cancelled_transaction_is_applied_completely_or_not_at_all(store: MetadataStore, own: bytes) -> None:
+    tasks = [
+        asyncio.ensure_future(store.txn((), (Put(own + b"%d/a" % i, b""), Put(own + b"%d/b" % i, b""))))
+        for i in range(20)
+    ]
     await asyncio.sleep(0)
     for task in tasks[::2]:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    await _put(store, b"last", b"")
+    await _put(store, own + b"last", b"")
 
     for i in range(20):
-        assert len((await store.range(b"%d/" % i))[0]) in ({0, 2} if i % 2 == 0 else {2})
+        assert len((await store.range(own + b"%d/" % i))[0]) in ({0, 2} if i % 2 == 0 else {2})
 
 
-async def test_a_watch_has_every_change_since_its_revision(store: MetadataStore) -> None:
-    first = await _put(store, b"a/1", b"x")
-    await _put(store, b"a/1", b"y")
-    await store.txn((), (Put(b"a/2", b""), Delete(b"a/1")))
-    watch = store.watch(b"a/", first)
+async def test_a_watch_has_every_change_since_its_revision(store: MetadataStore, own: bytes) -> None:
+    one, two = own + b"a/1", own + b"a/2"
+    first = await _put(store, one, b"x")
+    second = await _put(store, one, b"y")
+    third = (await store.txn((), (Put(two, b""), Delete(one)))).revision
+    watch = store.watch(own + b"a/", first)
 
-    changed, deleted = [await anext(watch), await anext(watch)]
+    changed, deleted = await _next_change(watch), await _next_change(watch)
 
-    assert changed == Batch(first + 1, (Change(b"a/1", KV(b"a/1", b"y", first, first + 1)),))
-    assert deleted == Batch(first + 2, (Change(b"a/1", None), Change(b"a/2", KV(b"a/2", b"", first + 2, first + 2))))
+    assert changed == Batch(second, (Change(one, KV(one, b"y", first, second)),))
+    assert deleted == Batch(third, (Change(one, None), Change(two, KV(two, b"", third, third))))
 
 
-async def test_a_watch_waits_for_later_changes(store: MetadataStore) -> None:
-    watch = store.watch(b"", 0)
-    waiting = asyncio.ensure_future(anext(watch))
+async def test_a_watch_waits_for_later_changes(store: MetadataStore, own: bytes) -> None:
+    watch = store.watch(own, (await store.range(own))[1])
+    waiting = asyncio.ensure_future(_next_change(watch))
     await asyncio.sleep(0)
     assert not waiting.done()
 
-    revision = await _put(store, b"a", b"1")
+    revision = await _put(store, own + b"a", b"1")
 
     assert (await waiting).revision == revision
 
 
-async def test_a_watch_returns_revisions_without_changes_under_its_prefix(store: MetadataStore) -> None:
-    watch = store.watch(b"a/", 0)
-    revision = await _put(store, b"b", b"")
+async def test_a_watch_from_the_beginning_has_everything(store: MetadataStore, own: bytes) -> None:
+    revision = await _put(store, own + b"a", b"1")
 
-    assert await anext(watch) == Batch(revision, ())
-
-
-async def test_a_watch_can_be_resumed_at_any_kept_revision(store: MetadataStore) -> None:
-    for i in range(10):
-        await _put(store, b"a", b"%d" % i)
-    watch = store.watch(b"a", 4)
-
-    assert [(await anext(watch)).revision for _ in range(6)] == [5, 6, 7, 8, 9, 10]
+    assert (await _next_change(store.watch(own, 0))).revision == revision
 
 
-async def test_watches_are_independent_and_end_when_closed(store: MetadataStore) -> None:
-    slow, closed = store.watch(b"", 0), store.watch(b"", 0)
-    waiting = asyncio.ensure_future(anext(closed))
+async def test_a_watch_reports_progress_past_foreign_keys_when_it_is_requested(
+    store: MetadataStore, own: bytes
+) -> None:
+    watch = store.watch(own + b"a/", (await store.range(own))[1])
+    waiting = asyncio.ensure_future(anext(watch))
+    await asyncio.sleep(0)
+    revision = await _put(store, b"foreign/a", b"")
+
+    watch.request_progress(revision)
+
+    batch = await asyncio.wait_for(waiting, 30)
+    while batch.revision < revision:  # an earlier report
+        batch = await asyncio.wait_for(anext(watch), 30)
+    assert batch.changes == ()
+
+
+async def test_a_watch_reports_progress_if_nothing_changes(store: MetadataStore) -> None:
+    """It starts at the store's last revision."""
+    revision = await _put(store, b"foreign/a", b"")
+    watch = store.watch(b"nothing/", revision)
+
+    for _ in range(3):
+        watch.request_progress(revision)
+        batch = await asyncio.wait_for(anext(watch), 30)
+        assert batch.changes == ()
+        assert batch.revision >= revision
+
+
+async def test_progress_never_overtakes_changes(store: MetadataStore, own: bytes) -> None:
+    watch = store.watch(own, (await store.range(own))[1])
+    revisions = []
+    for i in range(30):
+        revisions.append(await _put(store, own + b"%d" % i, b""))
+        watch.request_progress(revisions[-1])
+
+    seen: list[int] = []
+    reached = 0
+    while reached < revisions[-1] or len(seen) < len(revisions):
+        batch = await asyncio.wait_for(anext(watch), 30)
+        assert batch.revision > reached if batch.changes else batch.revision >= reached
+        reached = batch.revision
+        if batch.changes:
+            seen.append(batch.revision)
+        assert seen == [revision for revision in revisions if revision <= reached]
+
+
+async def test_a_watch_can_be_resumed_at_any_kept_revision(store: MetadataStore, own: bytes) -> None:
+    revisions = [await _put(store, own + b"a", b"%d" % i) for i in range(10)]
+    watch = store.watch(own + b"a", revisions[3])
+
+    assert [(await _next_change(watch)).revision for _ in range(6)] == revisions[4:]
+
+
+async def test_a_watch_that_starts_at_the_revision_loaded_has_nothing_that_is_known(
+    store: MetadataStore, own: bytes
+) -> None:
+    await _put(store, own + b"a", b"known")
+    _, loaded = await store.range(own)
+    watch = store.watch(own, loaded)
+
+    later = await _put(store, own + b"b", b"")
+
+    assert await _next_change(watch) == Batch(later, (Change(own + b"b", KV(own + b"b", b"", later, later)),))
+
+
+async def test_a_watch_that_is_far_behind_has_every_revision_by_itself(store: MetadataStore, own: bytes) -> None:
+    """Over etcd a response then has many revisions, of 6 MB together."""
+    _, loaded = await store.range(own)
+    revisions = [await _put(store, own + b"%d" % (i % 3), b"x" * 60_000) for i in range(100)]
+    watch = store.watch(own, loaded)
+
+    batches = [await _next_change(watch) for _ in revisions]
+
+    assert [batch.revision for batch in batches] == revisions
+    assert {len(batch.changes) for batch in batches} == {1}
+
+
+async def test_watches_are_independent_and_end_when_closed(store: MetadataStore, own: bytes) -> None:
+    _, loaded = await store.range(own)
+    slow, closed = store.watch(own, loaded), store.watch(own, loaded)
+    waiting = asyncio.ensure_future(_next_change(closed))
     await asyncio.sleep(0)
     closed.close()
     with pytest.raises(StopAsyncIteration):
         await waiting
-    revision = await _put(store, b"a", b"1")
+    revision = await _put(store, own + b"a", b"1")
 
-    assert (await anext(slow)).revision == revision
+    assert (await _next_change(slow)).revision == revision
     with pytest.raises(StopAsyncIteration):
         await anext(closed)
 
 
 async def test_a_watch_ends_with_its_store(store: MetadataStore) -> None:
-    await _put(store, b"a", b"1")
-    watch = store.watch(b"", 0)
-    assert (await anext(watch)).revision == 1
-    waiting = asyncio.ensure_future(anext(watch))
+    revision = await _put(store, b"a", b"1")
+    watch = store.watch(b"a", revision - 1)
+    assert (await _next_change(watch)).revision == revision
+    waiting = asyncio.ensure_future(_next_change(watch))
     await asyncio.sleep(0)
 
     await store.close()
@@ -229,63 +401,67 @@ async def test_a_watch_ends_with_its_store(store: MetadataStore) -> None:
         await waiting
 
 
-async def test_a_cancelled_watch_resumes_where_it_was(store: MetadataStore) -> None:
-    watch = store.watch(b"", 0)
-    waiting = asyncio.ensure_future(anext(watch))
+async def test_a_cancelled_watch_resumes_where_it_was(store: MetadataStore, own: bytes) -> None:
+    watch = store.watch(own, (await store.range(own))[1])
+    waiting = asyncio.ensure_future(_next_change(watch))
     await asyncio.sleep(0)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
 
-    revision = await _put(store, b"a", b"1")
+    revision = await _put(store, own + b"a", b"1")
 
-    assert (await anext(watch)).revision == revision
+    assert (await _next_change(watch)).revision == revision
 
 
-async def test_keys_of_a_session_are_deleted_when_it_is_revoked(store: MetadataStore) -> None:
+async def test_keys_of_a_session_are_deleted_when_it_is_revoked(store: MetadataStore, own: bytes) -> None:
     session = await store.session(60)
-    await store.txn((), (Put(b"leased/1", b"", session.lease), Put(b"leased/2", b"", session.lease), Put(b"kept", b"")))
-    watch = store.watch(b"", 1)
+    one, two = own + b"leased/1", own + b"leased/2"
+    put = await store.txn((), (Put(one, b"", session.lease), Put(two, b"", session.lease), Put(own + b"kept", b"")))
+    watch = store.watch(own, put.revision)
 
     await session.revoke()
 
-    assert [kv.key for kv in (await store.range(b""))[0]] == [b"kept"]
-    assert await anext(watch) == Batch(2, (Change(b"leased/1", None), Change(b"leased/2", None)))
+    assert await _keys(store, own) == [b"kept"]
+    assert (await _next_change(watch)).changes == (Change(one, None), Change(two, None))
     assert session.lost.is_set()
 
 
-async def test_no_key_can_be_put_under_an_ended_lease(store: MetadataStore) -> None:
+async def test_no_key_can_be_put_under_an_ended_lease(store: MetadataStore, own: bytes) -> None:
     session = await store.session(60)
     await session.revoke()
     await session.revoke()
 
     with pytest.raises(LeaseLostError):
-        await store.txn((), (Put(b"a", b"", session.lease),))
-    assert (await store.range(b""))[0] == []
+        await store.txn((), (Put(own + b"a", b"", session.lease),))
+    assert await _keys(store, own) == []
 
 
-async def test_a_key_leaves_its_lease_when_it_is_put_without(store: MetadataStore) -> None:
+async def test_a_key_leaves_its_lease_when_it_is_put_without(store: MetadataStore, own: bytes) -> None:
     session = await store.session(60)
-    await store.txn((), (Put(b"a", b"1", session.lease),))
-    assert (await store.range(b"a"))[0][0].lease == session.lease
-    await _put(store, b"a", b"2")
+    await store.txn((), (Put(own + b"a", b"1", session.lease),))
+    assert (await store.range(own + b"a"))[0][0].lease == session.lease
+    await _put(store, own + b"a", b"2")
 
     await session.revoke()
 
-    assert (await store.range(b"a"))[0][0].lease == 0
+    assert (await store.range(own + b"a"))[0][0].lease == 0
 
 
-async def test_a_lease_can_be_revoked_by_its_number(store: MetadataStore) -> None:
+async def test_a_lease_can_be_revoked_by_its_number(store: MetadataStore, own: bytes) -> None:
     session = await store.session(60)
-    await store.txn((), (Put(b"a", b"", session.lease),))
+    await store.txn((), (Put(own + b"a", b"", session.lease),))
 
     await store.revoke(session.lease)
+    await store.revoke(session.lease)
 
-    assert (await store.range(b""))[0] == []
-    assert session.lost.is_set()
+    assert await _keys(store, own) == []
+    await asyncio.wait_for(session.lost.wait(), 30)
 
 
 async def test_sessions_have_different_leases(store: MetadataStore) -> None:
-    assert len({(await store.session(60)).lease for _ in range(5)}) == 5
+    sessions = [await store.session(60) for _ in range(5)]
+
+    assert len({session.lease for session in sessions}) == 5
 
 
 async def test_a_session_that_is_not_renewed_is_lost(shared: InMemoryStore) -> None:
@@ -325,7 +501,7 @@ async def test_a_watch_that_falls_behind_raises_compacted_error(shared: InMemory
 async def test_every_operation_of_a_closed_store_fails(store: MetadataStore) -> None:
     await store.close()
 
-    for call in (store.range(b""), store.txn((), (Put(b"a", b""),)), store.session(1)):
+    for call in (store.range(b""), store.txn((), (Put(b"a", b""),)), store.session(2)):
         with pytest.raises(StoreFailedError):
             await call
 
