@@ -242,6 +242,7 @@ class Broker:
             most_connections=self._budget.connections,
             time_slices=self.services.time_slices,
         )
+        metadata.on_broker_epoch.append(self.log_dirs.set_broker_epoch)
         metadata.on_change(partitions.apply)
         metadata.on_change(groups.image_changed)
 
@@ -254,7 +255,6 @@ class Broker:
             await skip_known_ids(metadata, self.log_dirs.highest_producer_id)
         await partitions.settled()
         partitions.sort_out_strays(deletes=not self._read_only)
-        self.log_dirs.set_broker_epoch(metadata.broker_epoch)
 
     def _start_tasks(self, tasks: BackgroundTasks) -> None:
         config = self.config
@@ -271,7 +271,7 @@ class Broker:
             self.config,
             store,
             cluster_id=meta.cluster_id,
-            log_dir_id=meta.directory_id,
+            log_dir_ids=[each.meta.directory_id for each in self.log_dirs.online],
             boot_id=boot_id(),
             clock=self._clock,
             randomness=self._randomness,

@@ -7,6 +7,7 @@
 | `keys`, `values` | the keys and values in the store |
 | `image`, `image_builder` | the cluster at one revision, in memory; from one image to the next |
 | `current_config` | the broker's configuration as it holds now |
+| `membership` | a broker's session, renewed when it is lost |
 | `registration`, `unregistration` | broker epochs and losses between two runs; removing a broker for good |
 | `controller`, `leadership`, `elections` | the controller; its decisions, as pure functions; elections on request |
 | `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |

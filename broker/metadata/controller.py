@@ -27,6 +27,7 @@ from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import (
     Cmp,
     DeletePrefix,
+    LeaseLostError,
     MetadataStore,
     Op,
     Put,
@@ -64,14 +65,13 @@ class Controller:
         self,
         store: MetadataStore,
         keys: Keys,
-        session: Session,
         record: ControllerRecord,
         allows_unclean: Callable[[TopicImage], bool],
     ) -> None:
         """`allows_unclean`: whether a topic prefers a leader that lacks records to none."""
         self._store = store
         self._keys = keys
-        self._lease = session.lease
+        self._lease = 0
         self._record = record
         self._allows_unclean = allows_unclean
         self._image: MetadataImage | None = None
@@ -84,8 +84,15 @@ class Controller:
         self.epoch = 0
         self.unclean_elections = 0
 
-    async def campaign(self) -> None:
-        """Become the controller if there is none."""
+    async def stand(self, session: Session) -> None:
+        """Become the controller if there is none, now or later, under this session instead of the one before."""
+        self._lease = session.lease
+        self.epoch = 0
+        self._seen = None
+        await self._campaign()
+        self._changed.set()
+
+    async def _campaign(self) -> None:
         put = Put(self._keys.controller, encode(self._record), self._lease)
         result = await self._commit((absent(self._keys.controller),), (put,))
         if result.ok:
@@ -118,14 +125,17 @@ class Controller:
             image = self._image
             if image is None:
                 continue
-            await self._act(image)
+            try:
+                await self._act(image)
+            except LeaseLostError:
+                continue  # until `stand`
             # The outcome of a transaction arrives as an image; until then there may be more to do.
             if image is self._image and image.revision >= self._answered:
                 self._settled.set()
 
     async def _act(self, image: MetadataImage) -> None:
         if image.controller_id < 0:
-            await self.campaign()
+            await self._campaign()
         elif self.epoch and image.controller_epoch == self.epoch:
             first = self._seen is None
             brokers = _membership(image.brokers)

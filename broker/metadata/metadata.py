@@ -1,7 +1,7 @@
 """A broker's membership in its cluster: it registers, keeps the image up to date, and may be the controller.
 
 ```
-start:  cluster record ─► session ─► register (starting) ─► campaign ─► load ─► follow ─► running
+start:  cluster record ─► session, register (starting), campaign ─► load ─► follow ─► running ─► keep the membership
             └ another cluster: refused     └ another broker with this node id: refused
 ```
 
@@ -23,7 +23,8 @@ from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import ImageChange, MetadataImage, TopicImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
-from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
+from odradek.broker.metadata.membership import Membership
+from odradek.broker.metadata.registration import Identity, RegistrationError
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import (
     KV,
@@ -47,8 +48,8 @@ from odradek.protocol.uuids import uuid_to_text
 
 _LOG = StructuredLogger(__name__)
 
-SESSION_TTL = 2.0
-"""Seconds until the session of a broker that is gone expires. The SQLite store ignores it."""
+SESSION_SECONDS = 2.0
+"""The time until the session of a broker that is gone expires. The SQLite store ignores it."""
 
 OnChange = Callable[[ImageChange], None]
 
@@ -62,29 +63,35 @@ class Metadata:
         store: MetadataStore,
         *,
         cluster_id: str,
-        log_dir_id: str,
+        log_dir_ids: Sequence[str],
         boot_id: str,
         clock: Clock,
         randomness: Randomness,
         on_failure: Callable[[str, BaseException], None],
+        session_seconds: float = SESSION_SECONDS,
+        software: str = "",
     ) -> None:
-        """`cluster_id` and `log_dir_id` are from meta.properties; `on_failure(part, error)` must stop the broker."""
+        """`cluster_id` and `log_dir_ids` are from meta.properties; `on_failure(part, error)` must stop the broker."""
         self.current_config = CurrentConfig(config)
         self.store = store
         self.keys = Keys()
         self.randomness = randomness
         self.image = MetadataImage()
         self.broker_epoch = 0
+        self.on_broker_epoch: list[Callable[[int], None]] = []  # called with each epoch, a new one after a lost session
+        self._session_seconds = session_seconds
+        self._software = software
         self._cluster_id = cluster_id
-        self._log_dir_id = log_dir_id
+        self._log_dir_ids = tuple(log_dir_ids)
         self._boot_id = boot_id
         self.clock = clock
         self._on_failure = on_failure
         self._callbacks: list[OnChange] = [lambda change: self.current_config.apply(change.after)]
         self._waiting: dict[asyncio.Future[None], int] = {}
+        self._next_image: asyncio.Future[None] | None = None  # for `drain`
         self._failure: StoreError | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._registration: Registration | None = None
+        self._membership: Membership | None = None
         self._controller: Controller | None = None
         self._watch: Watch | None = None
 
@@ -99,28 +106,60 @@ class Metadata:
         Raises `RegistrationError` if the store belongs to another cluster or broker, `StoreError` if it fails.
         """
         await self._check_cluster()
-        session = await self.store.session(SESSION_TTL)
         incarnation = uuid_to_text(self.randomness.uuid())
         identity = Identity(
             self.config.node_id,
-            self._log_dir_id,
+            self._log_dir_ids,
             self._boot_id,
             incarnation,
             self.config.broker_rack,
             list(listeners),
+            self._software,
         )
-        self._registration = Registration(self.store, self.keys, session, identity)
-        self.broker_epoch = await self._registration.register()
         record = ControllerRecord(self.config.node_id, incarnation)
-        self._controller = Controller(self.store, self.keys, session, record, self._allows_unclean)
-        await self._controller.campaign()
+        self._controller = Controller(self.store, self.keys, record, self._allows_unclean)
+        self._membership = membership = Membership(
+            self.store,
+            self.keys,
+            identity,
+            self._controller,
+            session_seconds=self._session_seconds,
+            wait_for_revision=self.wait_for_revision,
+            on_epoch=self._registered,
+        )
+        await membership.register()
         await self._load()
         self._start_task("metadata watch", self._follow())
-        await self.wait_for_revision(await self._registration.run())
+        await membership.serve()
+        self._start_task("membership", membership.keep())
         # Not before this broker runs: a controller elects no broker that is still starting.
         self._start_task("controller", self._controller.run())
         if self.image.controller_id == self.config.node_id:
             await self._controller.settled()
+
+    def _registered(self, epoch: int) -> None:
+        self.broker_epoch = epoch
+        for callback in self.on_broker_epoch:
+            callback(epoch)
+
+    async def drain(self) -> None:
+        """Return when this broker leads no partition any more; at once if there is no other broker.
+
+        A partition that no other can lead has no leader then. Raises `KafkaError` KAFKA_STORAGE_ERROR.
+        """
+        if self._membership is None or not self.image.brokers.keys() - {self.config.node_id}:
+            return
+        try:
+            await self._membership.drain()
+            while self._leads_any():
+                self._next_image = asyncio.get_running_loop().create_future()
+                await self._next_image
+        except StoreError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def _leads_any(self) -> bool:
+        node_id = self.config.node_id
+        return any(each.leader == node_id for topic in self.image.topics.values() for each in topic.partitions)
 
     async def stop(self, *, clean: bool = True) -> None:
         """Leave the cluster if `clean` (everything acknowledged is on disk); otherwise only stop following."""
@@ -129,8 +168,8 @@ class Metadata:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            if clean and self._registration is not None and self._failure is None:
-                await self._registration.close()
+            if clean and self._membership is not None and self._failure is None:
+                await self._membership.leave()
         except StoreError as error:
             _LOG.exception("cluster not left cleanly", error)
         finally:
@@ -233,6 +272,8 @@ class Metadata:
                 callback(change)
             except Exception as error:  # noqa: BLE001 - the other callbacks must run
                 self._on_failure(f"metadata at revision {image.revision}", error)
+        if self._next_image is not None and not self._next_image.done():
+            self._next_image.set_result(None)
         self._wake(image.revision)
 
     def _wake(self, reached: int) -> None:
@@ -256,6 +297,6 @@ class Metadata:
         self._failure = self._failure or error
         if self._controller is not None:
             self._controller.fail(self._failure)
-        for future in self._waiting:
-            if not future.done():
+        for future in (*self._waiting, self._next_image):
+            if future is not None and not future.done():
                 future.set_exception(self._failure)

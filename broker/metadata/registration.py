@@ -3,23 +3,30 @@
 ```
 register   ids/<node id> {starting}   under the session's lease; its create revision is the broker epoch
 run        ids/<node id> {running}    once the broker's image has the registration; writes the epoch to known/
+drain      ids/<node id> {draining}   when the broker is about to stop, and others can lead its partitions
 close      known/<node id>            clean_shutdown_epoch = epoch, after the logs are on disk; then the lease ends
 ```
 
-Between two registrations only `known/` remains. The broker is `intact` (has lost nothing) if it has the same log
-directory as before and either closed cleanly, or the operating system did not restart: then the writes of a killed
-process are still in the page cache. `intact_since` is the epoch at which a chain of intact restarts began: everything
-acknowledged under it or a later one still exists. `known/` is only rewritten when the broker runs: an incarnation that
-stopped before has acknowledged nothing, and must not hide a loss of the one before.
+Between two registrations only `known/` remains. The broker is `intact` (has lost nothing) if it has all log directories
+that it had before, and one of these holds: it stopped cleanly; the operating system did not restart, so that the writes
+of a killed process are still in the page cache; it is the same process, whose session was lost. `intact_since` is the
+epoch at which a chain of intact registrations began: everything acknowledged under it or a later one still exists.
+`known/` is only rewritten when the broker runs: an incarnation that stopped before has acknowledged nothing, and must
+not hide a loss of the one before.
 
-A broker that restarts before its old lease expires ends that lease itself, if it has the same log directory. Another
-broker with the same node id is refused.
+If the node id is registered already, there are two cases:
+
+| the old registration is | then |
+|---|---|
+| of this process; or of this log directory since the same boot: the lock on it proves that its owner is dead | revoke |
+| any other, of a moved or copied directory, say | wait for its end; refused if its owner keeps it alive |
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -28,6 +35,7 @@ from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import KV, MetadataStore, Put, Session, StoreError, created_at, still
 from odradek.broker.metadata.values import (
+    DRAINING,
     RUNNING,
     STARTING,
     BrokerRegistration,
@@ -38,6 +46,8 @@ from odradek.broker.metadata.values import (
     decode_registration,
     encode,
 )
+
+_POLL_SECONDS: Final = 0.1
 
 
 def advertised_listeners(config: BrokerConfig, addresses: Mapping[str, tuple[str, int]]) -> list[Listener]:
@@ -51,14 +61,19 @@ def advertised_listeners(config: BrokerConfig, addresses: Mapping[str, tuple[str
 
 
 class Identity(NamedTuple):
-    """The identity of a broker. `log_dir`: its log directory's id; `boot_id`: the system's boot ("": unknown)."""
+    """The identity of a broker.
+
+    `log_dirs`: the ids of its log directories that work, the first with the metadata; `boot_id`: the system's boot ("":
+    unknown).
+    """
 
     node_id: int
-    log_dir: str
+    log_dirs: tuple[str, ...]
     boot_id: str
     incarnation: str
     rack: str | None
     listeners: list[Listener]
+    software: str = ""
 
 
 class RegistrationError(StoreError):
@@ -66,13 +81,24 @@ class RegistrationError(StoreError):
 
 
 class Registration:
-    """One incarnation of this broker. `epoch` is its broker epoch once `register` has returned."""
+    """One registration of this broker. `epoch` is its broker epoch once `register` has returned."""
 
-    def __init__(self, store: MetadataStore, keys: Keys, session: Session, identity: Identity) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        keys: Keys,
+        session: Session,
+        identity: Identity,
+        *,
+        previous_epoch: int = 0,
+        patience: float = 0.0,
+    ) -> None:
+        """`previous_epoch`: of this process, 0 without; `patience`: seconds for which to await an old registration."""
         self._store = store
-        self._keys = keys
         self._identity = identity
         self._session = session
+        self._previous_epoch = previous_epoch
+        self._patience = patience
         self._key = keys.broker_id(identity.node_id)
         self._known_key = keys.broker_known(identity.node_id)
         self._value: BrokerRegistration | None = None
@@ -85,7 +111,7 @@ class Registration:
             known = decode_known(known_kv.value) if known_kv else None
             old = await self._read(self._key)
             if old is not None:
-                await self._replace(old, known)
+                await self._end(old, known)
                 continue
             value = self._registration(known)
             # known/ is not overwritten here, but must be unchanged since `intact` was computed.
@@ -102,9 +128,11 @@ class Registration:
         known_kv = await self._read(self._known_key)
         known = KnownBroker(
             last_epoch=self.epoch,
-            log_dir=self._identity.log_dir,
+            log_dir=self._identity.log_dirs[0],
             boot_id=self._identity.boot_id,
             intact_since=self._value.intact_since or self.epoch,
+            rack=self._identity.rack,
+            log_dirs=list(self._identity.log_dirs),
         )
         result = await commit(
             self._store,
@@ -119,6 +147,14 @@ class Registration:
         self._value = running
         return result.revision
 
+    async def drain(self) -> None:
+        """Register as draining. Does nothing if the session is lost."""
+        assert self._value is not None
+        draining = msgspec.structs.replace(self._value, state=DRAINING)
+        put = Put(self._key, encode(draining), self._session.lease)
+        if (await commit(self._store, (created_at(self._key, self.epoch),), (put,))).ok:
+            self._value = draining
+
     async def close(self) -> None:
         """Record that everything is on disk, and leave the cluster."""
         known_kv = await self._read(self._known_key)
@@ -128,14 +164,25 @@ class Registration:
             await commit(self._store, when, (Put(self._known_key, encode(clean, known_kv.value)),))
         await self._session.revoke()
 
-    async def _replace(self, old: KV, known: KnownBroker | None) -> None:
-        """End the session of an earlier incarnation of this broker, which has not expired yet."""
-        if known is None or known.log_dir != self._identity.log_dir:
-            raise RegistrationError(
-                f"node.id {self._identity.node_id} is in use by another broker (log directory "
-                f"{known.log_dir if known else 'unknown'}, this one has {self._identity.log_dir})"
-            )
-        await self._store.revoke(decode_registration(old.value).lease)
+    async def _end(self, old: KV, known: KnownBroker | None) -> None:
+        """Return when the old registration has ended. Raises `RegistrationError` if its owner keeps it alive."""
+        owner, identity = decode_registration(old.value), self._identity
+        log_dir = owner.log_dirs[0] if owner.log_dirs else known.log_dir if known is not None else "unknown"
+        since_this_boot = owner.boot_id == identity.boot_id != ""
+        if owner.incarnation == identity.incarnation or (log_dir == identity.log_dirs[0] and since_this_boot):
+            await self._store.revoke(owner.lease)
+            return
+        give_up_at = asyncio.get_running_loop().time() + self._patience
+        while asyncio.get_running_loop().time() < give_up_at:
+            await asyncio.sleep(_POLL_SECONDS)
+            present = await self._read(self._key)
+            if present is None or present.create_revision != old.create_revision:
+                return
+        places = ", ".join(f"{each.host}:{each.port}" for each in owner.listeners)
+        raise RegistrationError(
+            f"node.id {identity.node_id} is in use by another broker, which is alive (listeners {places},"
+            f" log directory {log_dir}; this one has {identity.log_dirs[0]})"
+        )
 
     def _registration(self, known: KnownBroker | None) -> BrokerRegistration:
         intact = known is not None and self._is_intact(known)
@@ -148,12 +195,16 @@ class Registration:
             state=STARTING,
             prev=PreviousEpoch(known.last_epoch, intact) if known else None,
             intact_since=(known.intact_since or known.last_epoch) if known and intact else 0,
+            log_dirs=list(self._identity.log_dirs),
+            software=self._identity.software,
         )
 
     def _is_intact(self, known: KnownBroker) -> bool:
         stopped_cleanly = known.clean_shutdown_epoch == known.last_epoch
         same_boot = known.boot_id == self._identity.boot_id != ""
-        return known.log_dir == self._identity.log_dir and (stopped_cleanly or same_boot)
+        same_process = known.last_epoch == self._previous_epoch
+        has_all = {known.log_dir, *known.log_dirs} <= set(self._identity.log_dirs)
+        return has_all and (stopped_cleanly or same_boot or same_process)
 
     async def _read(self, key: bytes) -> KV | None:
         found, _ = await self._store.range(key)

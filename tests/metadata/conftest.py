@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -57,8 +57,10 @@ async def start() -> AsyncIterator[Start]:
         *,
         boot_id: str = "boot 1",
         log_dir_id: str = "",
+        log_dir_ids: Sequence[str] = (),
         cluster_id: str = CLUSTER_ID,
         failures: list[BaseException] | None = None,
+        session_seconds: float = 0.2,
         **overrides: str,
     ) -> Metadata:
         reported = failures if failures is not None else []
@@ -68,11 +70,12 @@ async def start() -> AsyncIterator[Start]:
             ),
             store,
             cluster_id=cluster_id,
-            log_dir_id=log_dir_id or f"log dir {node_id}",
+            log_dir_ids=log_dir_ids or [log_dir_id or f"log dir {node_id}"],
             boot_id=boot_id,
             clock=ManualClock(),
             randomness=SeededRandomness(node_id + len(started)),
             on_failure=lambda _what, error: reported.append(error),
+            session_seconds=session_seconds,
         )
         started.append(metadata)
         await metadata.start(LISTENERS)

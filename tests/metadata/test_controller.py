@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
-import pytest
 
 from odradek.broker.metadata.alter_configs import Change, alter_broker_configs, alter_topic_configs
 from odradek.broker.metadata.controller import Controller
@@ -106,7 +105,7 @@ async def test_a_deposed_controller_cannot_change_anything(shared: InMemoryStore
     keys = first.keys
     stale = msgspec.structs.replace(first.image, brokers={2: first.image.brokers[2]})
     record = ControllerRecord(1, "zombie")
-    zombie = Controller(shared, keys, await shared.session(60), record, lambda _: False)
+    zombie = Controller(shared, keys, record, lambda _: False)
     zombie.epoch = stale.controller_epoch
     await _kill(shared, first)
     # Undo the changes of the new controller, except its key: only the key keeps the deposed one from changing anything.
@@ -131,12 +130,8 @@ async def test_a_deposed_controller_cannot_change_anything(shared: InMemoryStore
     await asyncio.gather(task, return_exceptions=True)
 
 
-@pytest.mark.parametrize("seconds", [0.01])
-async def test_a_session_that_is_not_renewed_ends(
-    shared: InMemoryStore, start: Start, seconds: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("odradek.broker.metadata.metadata.SESSION_TTL", seconds)
-    first, second = await start(shared, 1), await start(shared, 2)
+async def test_a_session_that_is_not_renewed_ends(shared: InMemoryStore, start: Start) -> None:
+    first, second = await start(shared, 1), await start(shared, 2, session_seconds=0.01)
     await until(first, lambda image: len(image.brokers) == 2)
     await second.stop(clean=False)
 
