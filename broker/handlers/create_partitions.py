@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 
 from odradek.broker.metadata.placement import MAX_PARTITIONS, TOO_MANY_PARTITIONS
+from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.metadata.topics import grow_topic
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -35,16 +36,17 @@ async def handle(
     time_slice = services.time_slices.begin(context.connection)
     results = []
     left = MAX_PARTITIONS
-    for topic in topics:
-        await time_slice.step()
-        growth = _growth(services, topic)
-        if growth > left:
-            results.append(CreatePartitionsTopicResult(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS))
-            continue
-        result = await _grow(services, request, topic, named[topic.name])
-        if result.error_code == ErrorCode.NONE:
-            left -= growth
-        results.append(result)
+    with time_limit(request.timeout_ms):
+        for topic in topics:
+            await time_slice.step()
+            growth = _growth(services, topic)
+            if growth > left:
+                results.append(CreatePartitionsTopicResult(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS))
+                continue
+            result = await _grow(services, request, topic, named[topic.name])
+            if result.error_code == ErrorCode.NONE:
+                left -= growth
+            results.append(result)
     grown = [result for result in results if result.error_code == ErrorCode.NONE]
     if grown and not request.validate_only and not await services.partitions.settled_within(request.timeout_ms):
         for result in grown:

@@ -19,6 +19,7 @@ from odradek.broker.config.describe import ConfigRow
 from odradek.broker.handlers.describe_configs import describe_topic
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.placement import DEFAULT, MAX_PARTITIONS, TOO_MANY_PARTITIONS
+from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.metadata.topics import create_topic
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -38,18 +39,19 @@ async def handle(services: Services, context: RequestContext, request: CreateTop
     too_many = _partitions_count(services, request, named) > MAX_PARTITIONS
     results: dict[str, CreatableTopicResult] = {}
     time_slice = services.time_slices.begin(context.connection)
-    for topic in request.topics:
-        await time_slice.step()
-        if named[topic.name] > 1:
-            result = _failure(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-        elif too_many:
-            result = _failure(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
-        else:
-            try:
-                result = await _create(services, topic, request)
-            except KafkaError as error:
-                result = _failure(topic.name, error.code, error.detail)
-        results[topic.name] = result
+    with time_limit(request.timeout_ms):
+        for topic in request.topics:
+            await time_slice.step()
+            if named[topic.name] > 1:
+                result = _failure(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            elif too_many:
+                result = _failure(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
+            else:
+                try:
+                    result = await _create(services, topic, request)
+                except KafkaError as error:
+                    result = _failure(topic.name, error.code, error.detail)
+            results[topic.name] = result
     rows = list(results.values())
     await _wait_until_usable(services, rows, request)
     return CreateTopicsResponse(topics=rows)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 
 from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.metadata.topics import delete_topic
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -38,10 +39,11 @@ async def handle(services: Services, context: RequestContext, request: DeleteTop
     named = Counter((state.name, state.topic_id) for state in _states(request))
     time_slice = services.time_slices.begin(context.connection)
     results = []
-    for naming in named:
-        await time_slice.step()
-        if not (naming[0] is None and _is_named_too(image, named, naming[1])):
-            results.append(await _delete(services, image, named, naming))
+    with time_limit(request.timeout_ms):
+        for naming in named:
+            await time_slice.step()
+            if not (naming[0] is None and _is_named_too(image, named, naming[1])):
+                results.append(await _delete(services, image, named, naming))
     await _wait_until_gone(services, results, request.timeout_ms)
     return DeleteTopicsResponse(responses=results)
 

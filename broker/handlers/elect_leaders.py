@@ -19,6 +19,7 @@ from collections.abc import Iterable
 
 from odradek.broker.metadata.elections import PREFERRED, UNCLEAN, elect
 from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -37,14 +38,15 @@ async def handle(services: Services, context: RequestContext, request: ElectLead
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no election type {request.election_type}")
     response = ElectLeadersResponse()
     time_slice = services.time_slices.begin(context.connection)
-    for topic, indexes in _wanted(services.metadata.image, request):
-        results = []
-        for index in indexes:
-            await time_slice.step()
-            results.append(await _elect(services, request.election_type, topic, index))
-        if request.topic_partitions is None:
-            results = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
-        response.replica_election_results.append(ReplicaElectionResult(topic, results))
+    with time_limit(request.timeout_ms):
+        for topic, indexes in _wanted(services.metadata.image, request):
+            results = []
+            for index in indexes:
+                await time_slice.step()
+                results.append(await _elect(services, request.election_type, topic, index))
+            if request.topic_partitions is None:
+                results = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+            response.replica_election_results.append(ReplicaElectionResult(topic, results))
     return response
 
 

@@ -6,6 +6,7 @@
 | `store` | the metadata store: the interface and its implementations |
 | `keys`, `values` | the keys and values in the store |
 | `image`, `image_builder` | the cluster at one revision, in memory; from one image to the next |
+| `time_limit` | the time limit of a request that changes metadata |
 | `current_config` | the broker's configuration as it holds now |
 | `membership` | a broker's session, renewed when it is lost |
 | `registration`, `unregistration` | broker epochs and losses between two runs; removing a broker for good |

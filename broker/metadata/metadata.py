@@ -40,6 +40,7 @@ from odradek.broker.metadata.store.store import (
     Watch,
     absent,
 )
+from odradek.broker.metadata.time_limit import limited
 from odradek.broker.metadata.values import ClusterRecord, ControllerRecord, Listener, decode_cluster, encode
 from odradek.broker.randomness import Randomness
 from odradek.broker.structured_logging import StructuredLogger
@@ -201,19 +202,21 @@ class Metadata:
         """Run a transaction, and return when this broker's own image has its outcome.
 
         If a comparison failed, the image has the change that made it fail. Raises `KafkaError` KAFKA_STORAGE_ERROR if
-        the store has failed.
+        the store has failed, REQUEST_TIMED_OUT as `time_limit` says.
         """
         try:
-            result = await commit(self.store, when, then)
-            await self.wait_for_revision(result.revision)
+            async with limited():
+                result = await commit(self.store, when, then)
+                await self.wait_for_revision(result.revision)
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return result
 
     async def read(self, key: bytes) -> KV | None:
-        """Read one key from the store; it may be newer than the image. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
+        """Read one key from the store; it may be newer than the image. Raises `KafkaError` as `commit` does."""
         try:
-            found, _ = await self.store.range(key)
+            async with limited():
+                found, _ = await self.store.range(key)
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return next((kv for kv in found if kv.key == key), None)

@@ -24,10 +24,10 @@ class UncertainStore(InMemoryStore):
 
     def __init__(self, script: Iterator[str]) -> None:
         super().__init__()
-        self._script = script
+        self.script = script
 
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
-        what = next(self._script, ANSWER)
+        what = next(self.script, ANSWER)
         await asyncio.sleep(0)
         if what == LOSE_REQUEST:
             raise UnknownOutcomeError(what)
