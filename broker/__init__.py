@@ -7,6 +7,7 @@
 | `server`, `apis`, `handlers`, `request` | requests: sockets; the served APIs; one module an API; what handlers share |
 | `maintenance` | periodic work on the logs: retention, compaction, flushes, checkpoints |
 | `coordinator`, `replication` | consumer groups; the partitions on this broker |
+| `interbroker` | this broker as a client of the others in its cluster |
 | `metadata` | the state that the cluster agrees on: topics, brokers, configurations |
 | `config`, `metrics` | the properties; what is counted and how it is collected |
 | `storage` | the log on disk |

@@ -1,0 +1,94 @@
+"""The connections to the other brokers, one for each broker and purpose, opened at the first use.
+
+```
+fetcher 0 of broker 2 ─┐                                  ┌─ address of broker 2 in the newest image,
+                       ├─► connection(2, purpose) ────────┤  at the listener `inter.broker.listener.name`
+fetcher 1 of broker 2 ─┘                                  └─ reused until it closes, or that address changes
+```
+
+A broker answers in order on a connection, so a fetch that waits for records would delay every other request: each
+fetcher has a purpose of its own. Pauses after a failed attempt are the caller's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from odradek.broker.metadata.image import MetadataImage
+from odradek.client.config import Address
+from odradek.client.network.connection import Connection, Network, TcpNetwork, open_connection
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+
+class _Opened(NamedTuple):
+    address: Address
+    connection: Connection
+
+
+class BrokerConnections:
+    """The connections of one broker to the others. `image` returns the newest image."""
+
+    def __init__(
+        self,
+        node_id: int,
+        listener: str,
+        image: Callable[[], MetadataImage],
+        *,
+        socket_timeout_ms: int,
+        network: Network | None = None,
+    ) -> None:
+        """`listener`: the name of the listener to connect to; `socket_timeout_ms`: replica.socket.timeout.ms."""
+        self._node_id = node_id
+        self._listener = listener
+        self._image = image
+        self._seconds = socket_timeout_ms / 1000
+        self._network = network or TcpNetwork()
+        self._opened: dict[tuple[int, str], _Opened] = {}
+        self._is_closed = False
+
+    async def connection(self, node_id: int, purpose: str) -> Connection:
+        """Return an open connection to a broker; only one caller at a time may use a purpose.
+
+        Raises `KafkaError` BROKER_NOT_AVAILABLE if the broker is not alive or has no such listener, or after `close`;
+        `odradek.client.errors.ClientError` if it cannot be reached.
+        """
+        address = self._address_of(node_id)
+        key = (node_id, purpose)
+        opened = self._opened.pop(key, None)
+        if opened is not None:
+            if opened.connection.is_open and opened.address == address:
+                self._opened[key] = opened
+                return opened.connection
+            opened.connection.close()
+        connection = await open_connection(
+            self._network,
+            address,
+            f"{address} (broker {node_id})",
+            client_id=f"broker-{self._node_id}-{purpose}",
+            connect_timeout=self._seconds,
+            request_timeout=self._seconds,
+        )
+        if self._is_closed:
+            connection.close()
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "this broker is stopping")
+        self._opened[key] = _Opened(address, connection)
+        return connection
+
+    async def close(self) -> None:
+        """Close all connections, and wait until they are closed; requests in flight fail."""
+        self._is_closed = True
+        opened, self._opened = self._opened, {}
+        for _, connection in opened.values():
+            connection.close()
+        for _, connection in opened.values():
+            await connection.wait_closed()
+
+    def _address_of(self, node_id: int) -> Address:
+        broker = self._image().brokers.get(node_id)
+        if broker is None or self._is_closed:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} is not alive")
+        for listener in broker.listeners:
+            if listener.name == self._listener:
+                return Address(listener.host, listener.port)
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} has no listener {self._listener}")

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from odradek.broker.interbroker.connections import BrokerConnections
+from odradek.broker.metadata.image import BrokerImage, MetadataImage
+from odradek.broker.metadata.values import RUNNING, Listener
+from odradek.client.errors import BrokerUnreachableError, ClientError, RequestTimeoutError
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.client.scripted_network import ScriptedNetwork
+from tests.client.virtual_time import simulated
+
+
+class _Place:
+    """Broker 1 of three, with connections to the others; `image` may be replaced."""
+
+    def __init__(self) -> None:
+        self.network = ScriptedNetwork(3)
+        brokers = {
+            node_id: BrokerImage(
+                node_id,
+                node_id,
+                [Listener("OTHER", "PLAINTEXT", "nowhere", 1), Listener("REPLICATION", "PLAINTEXT", *broker.address)],
+                None,
+                RUNNING,
+                "",
+                node_id,
+            )
+            for node_id, broker in self.network.brokers.items()
+        }
+        self.image = MetadataImage(brokers=brokers)
+        self.connections = BrokerConnections(
+            1, "REPLICATION", lambda: self.image, socket_timeout_ms=30_000, network=self.network
+        )
+
+    def move(self, node_id: int, to: int) -> None:
+        """Register a broker at the address of another one."""
+        moved = msgspec.structs.replace(self.image.brokers[node_id], listeners=self.image.brokers[to].listeners)
+        self.image = msgspec.structs.replace(self.image, brokers={**self.image.brokers, node_id: moved})
+
+
+@simulated
+async def test_a_connection_is_reused_for_its_purpose() -> None:
+    place = _Place()
+
+    first = await place.connections.connection(2, "fetcher-0")
+    response = await first.send(MetadataRequest(topics=[]), MetadataResponse)
+
+    assert len(response.brokers) == 3
+    assert await place.connections.connection(2, "fetcher-0") is first
+    assert await place.connections.connection(2, "fetcher-1") is not first
+    assert await place.connections.connection(3, "fetcher-0") is not first
+    await place.connections.close()
+
+
+@simulated
+async def test_a_closed_connection_is_replaced() -> None:
+    place = _Place()
+    first = await place.connections.connection(2, "fetcher-0")
+    first.close()
+
+    second = await place.connections.connection(2, "fetcher-0")
+
+    assert second is not first
+    assert second.is_open
+    await place.connections.close()
+
+
+@simulated
+async def test_a_broker_that_comes_back_elsewhere_is_connected_there() -> None:
+    place = _Place()
+    first = await place.connections.connection(2, "fetcher-0")
+    place.move(2, to=3)
+
+    second = await place.connections.connection(2, "fetcher-0")
+
+    assert not first.is_open
+    assert second.name == f"{place.network.brokers[3].address} (broker 2)"
+    await place.connections.close()
+
+
+@simulated
+async def test_brokers_that_are_not_alive_or_lack_the_listener_are_not_available() -> None:
+    place = _Place()
+    place.image = msgspec.structs.replace(place.image, brokers={2: place.image.brokers[2]})
+    elsewhere = BrokerConnections(1, "NONE", lambda: place.image, socket_timeout_ms=1000, network=place.network)
+
+    for connections, node_id in ((place.connections, 3), (elsewhere, 2)):
+        with pytest.raises(KafkaError) as caught:
+            await connections.connection(node_id, "fetcher-0")
+        assert caught.value.code is ErrorCode.BROKER_NOT_AVAILABLE
+
+
+@simulated
+async def test_a_broker_that_refuses_connections_is_unreachable() -> None:
+    place = _Place()
+    place.network.brokers[2].is_up = False
+
+    with pytest.raises(BrokerUnreachableError):
+        await place.connections.connection(2, "fetcher-0")
+
+
+@simulated
+async def test_a_broker_that_does_not_respond_closes_the_connection() -> None:
+    place = _Place()
+
+    async def nothing(*_: object) -> None:
+        return None
+
+    connection = await place.connections.connection(2, "fetcher-0")
+    place.network.brokers[2].script("Metadata", nothing)
+
+    with pytest.raises(RequestTimeoutError):
+        await connection.send(MetadataRequest(topics=[]), MetadataResponse)
+    assert not connection.is_open
+    await place.connections.close()
+
+
+@simulated
+async def test_closing_fails_what_is_in_flight_and_what_begins_later() -> None:
+    place = _Place()
+    connection = await place.connections.connection(2, "fetcher-0")
+    waiting = connection.send(MetadataRequest(topics=[]), MetadataResponse)
+
+    await place.connections.close()
+
+    with pytest.raises(ClientError):
+        await waiting
+    with pytest.raises(KafkaError):
+        await place.connections.connection(2, "fetcher-0")
+
+
+@simulated
+async def test_a_connection_that_opens_during_the_close_is_closed() -> None:
+    place = _Place()
+    connecting = asyncio.ensure_future(place.connections.connection(3, "fetcher-0"))
+    await asyncio.sleep(0)
+
+    await place.connections.close()
+
+    with pytest.raises(KafkaError, match="stopping"):
+        await connecting
