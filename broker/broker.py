@@ -54,7 +54,7 @@ from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
 
@@ -73,7 +73,7 @@ class _Purgatories(NamedTuple):
     """The delayed requests that wait for partitions, in the order in which they are checked."""
 
     produce: Purgatory[ProduceResponse]
-    groups: Purgatory[ErrorCode]
+    groups: Purgatory[bool]
     fetch: Purgatory[FetchResponse]
 
 
@@ -284,7 +284,7 @@ class Broker:
         partitions: Partitions,
         threads: DiskThreads,
         tasks: BackgroundTasks,
-        purgatory: Purgatory[ErrorCode],
+        purgatory: Purgatory[bool],
     ) -> GroupCoordinator:
         return GroupCoordinator(
             config=self.config,

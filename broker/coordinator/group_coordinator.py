@@ -26,7 +26,6 @@ from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.compression.codecs import Codec
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Structure
 from odradek.protocol.stored_records.record_types import GROUP_RECORDS
 
@@ -68,7 +67,7 @@ class GroupCoordinator:
         partitions: Partitions,
         threads: DiskThreads,
         tasks: BackgroundTasks,
-        purgatory: Purgatory[ErrorCode],
+        purgatory: Purgatory[bool],
         factories: GroupFactories,
     ) -> None:
         self._config = config

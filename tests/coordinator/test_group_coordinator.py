@@ -269,8 +269,15 @@ async def test_a_commit_does_not_wait_for_replicas_for_ever(running: tuple[Broke
     publish(broker, "__consumer_offsets", isr={SELF: broker.services.metadata.broker_epoch, OTHER: 9})
 
     assert await member.commit("t", 4) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-
     assert await member.committed("t") == 3
+    assert await member.commit("t", 5) == ErrorCode.COORDINATOR_NOT_AVAILABLE, "behind the first one"
+
+    publish(broker, "__consumer_offsets", isr={SELF: broker.services.metadata.broker_epoch})
+
+    while (offset := await member.committed("t")) == 3:
+        pass
+    assert offset == 4, "it is in the log, and committed now"
+    assert await member.commit("t", 6) == ErrorCode.NONE
 
 
 async def test_an_assignment_that_is_written_on_a_thread_delays_its_group_alone(

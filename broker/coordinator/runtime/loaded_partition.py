@@ -6,12 +6,15 @@ submit(key, event) ─► key busy? wait in its queue
                                              │                     └─ else pending, the key is busy ─► complete, queue
                                              └─ none ────────────────────────────────────────────────► complete
 complete: replay the records ─► set timers ─► send replies ─► start work ─► follow-up, whose effects go the same way
+pending for append_timeout_ms: reply COORDINATOR_NOT_AVAILABLE; refuse further requests of the key until it is complete
 ```
 
 - A key handles one event at a time.
 - Records are replayed in the order of the log, whichever key they belong to: an append that has ended stays pending
   until every earlier one has ended. An append that fails wrote nothing, or nothing that counts, so it fails at once.
 - An event without records is completed at once, even if appends of other keys are pending.
+- An append that takes too long stays pending: once it is committed, it counts, whatever the requester was told. So the
+  state in memory is always that of the committed log.
 
 On a single broker a small append ends at once, so the queues are for large appends, flushes and replicas. They are
 bounded by the connections, each of which waits for one reply, and by the timers. Kafka's `CoordinatorContext` is the
@@ -39,6 +42,7 @@ _LOG = StructuredLogger(__name__)
 TIMER_RETRY_MS = 500
 """The delay until a timer expires again whose records could not be written, as in Kafka."""
 
+_NOT_REPLICATED = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the records are not replicated yet")
 _MOVED = KafkaError(ErrorCode.NOT_COORDINATOR, "the partition moves to another broker")
 
 S = TypeVar("S", bound=CoordinatorShard)
@@ -47,16 +51,18 @@ S = TypeVar("S", bound=CoordinatorShard)
 class _Write:
     """The effects of one event of `key`; `base_offset` is where their records are in the log, None before they are.
 
-    `expired` is the timer whose expiration was the event.
+    `expired` is the timer whose expiration was the event. `limit` ends the wait of the requester; then it `is_overdue`.
     """
 
-    __slots__ = ("base_offset", "effects", "expired", "key")
+    __slots__ = ("base_offset", "effects", "expired", "is_overdue", "key", "limit")
 
     def __init__(self, key: str, effects: Effects, expired: TimerKey | None = None) -> None:
         self.key = key
         self.effects = effects
         self.expired = expired
         self.base_offset: int | None = None
+        self.is_overdue = False
+        self.limit: asyncio.TimerHandle | None = None
 
 
 class LoadedPartition(Generic[S]):
@@ -73,6 +79,7 @@ class LoadedPartition(Generic[S]):
         loop: asyncio.AbstractEventLoop,
         run: Callable[[Callable[[], Any]], asyncio.Future[Any]],
         key_name: str,
+        append_timeout_ms: int,
     ) -> None:
         self.shard = shard
         self.leader_epoch = writer.leader_epoch
@@ -81,8 +88,10 @@ class LoadedPartition(Generic[S]):
         self._loop = loop
         self._run = run
         self._key_name = key_name
+        self._append_timeout_ms = append_timeout_ms
         self._queues: dict[str, deque[Any]] = {}  # events that wait, by busy key
         self._pending: deque[_Write] = deque()  # in the order of the log
+        self._overdue: set[str] = set()  # the keys with a write that is overdue
         self._timers: dict[str, KeyTimers] = {}
         self._is_unloaded = False
 
@@ -100,7 +109,10 @@ class LoadedPartition(Generic[S]):
         for timers in self._timers.values():
             timers.cancel_all()
         while self._pending:
-            self._refuse(self._pending.popleft(), _MOVED)
+            write = self._pending.popleft()
+            if write.limit is not None:
+                write.limit.cancel()
+            self._refuse(write, _MOVED)
         for queue in self._queues.values():
             for event in queue:
                 _complete(event, _MOVED)
@@ -116,6 +128,8 @@ class LoadedPartition(Generic[S]):
             _complete(event, _MOVED)
         elif queue is None:
             self._handle(key, event)
+        elif key in self._overdue and isinstance(event, Event):
+            _complete(event, _NOT_REPLICATED)
         else:
             queue.append(event)
 
@@ -154,8 +168,24 @@ class LoadedPartition(Generic[S]):
                 return
         else:
             appended.add_done_callback(partial(self._append_ended, write))
+            write.limit = self._loop.call_at(
+                self._loop.time() + self._append_timeout_ms / 1000, self._append_overdue, write
+            )
         self._pending.append(write)
         self._queues.setdefault(write.key, deque())
+
+    def _append_overdue(self, write: _Write) -> None:
+        """Answer the requesters of this key: it takes too long until their records, or earlier ones, are committed."""
+        _LOG.warning("records not committed yet", **{self._key_name: write.key})
+        write.is_overdue = True
+        write.limit = None
+        self._overdue.add(write.key)
+        self._refuse(write, _NOT_REPLICATED)
+        queue = self._queues[write.key]
+        for event in tuple(queue):
+            if isinstance(event, Event):
+                queue.remove(event)
+                _complete(event, _NOT_REPLICATED)
 
     def _append_ended(self, write: _Write, appended: asyncio.Future[int]) -> None:
         if appended.cancelled() or self._is_unloaded:
@@ -174,6 +204,9 @@ class LoadedPartition(Generic[S]):
 
     def _complete_pending(self, write: _Write, error: KafkaError | None = None) -> None:
         """Complete a write that was pending, then handle the events that waited for it."""
+        if write.limit is not None:
+            write.limit.cancel()
+        self._overdue.discard(write.key)
         queue = self._queues.pop(write.key)
         try:
             if error is None:
@@ -197,8 +230,9 @@ class LoadedPartition(Generic[S]):
                 shard.replay(record, record_offset, now_ms)
         shard.event_completed(key, effects, None)
         self._set_timers(key, effects.timers)
-        for pending_reply, reply in effects.replies:
-            pending_reply.complete(reply)
+        if not write.is_overdue:
+            for pending_reply, reply in effects.replies:
+                pending_reply.complete(reply)
         for line in effects.log_lines:
             _LOG.info(line.event, **{self._key_name: key}, **line.fields)
         if effects.work is not None:
@@ -226,7 +260,7 @@ class LoadedPartition(Generic[S]):
     @staticmethod
     def _refuse(write: _Write, error: KafkaError) -> None:
         for pending_reply, _ in write.effects.replies:
-            pending_reply.complete(error)
+            pending_reply.complete(error)  # does nothing if it is complete
 
     def _work_ended(self, key: str, work: asyncio.Future[Any]) -> None:
         if work.cancelled() or self._is_unloaded:

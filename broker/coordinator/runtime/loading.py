@@ -34,8 +34,15 @@ class _Batch(NamedTuple):
     records: Iterator[Record]
 
 
-def load(topic: InternalTopic, log: Log, shard: CoordinatorShard, now_ms: int) -> int:
-    """Replay the log from its start to its end into `shard`; return the number of records.
+class LoadedLog(NamedTuple):
+    """What was loaded: the number of records, and the offset after the last one."""
+
+    records: int
+    end_offset: int
+
+
+def load(topic: InternalTopic, log: Log, shard: CoordinatorShard, now_ms: int) -> LoadedLog:
+    """Replay the log from its start to its present end into `shard`.
 
     Reads `load_buffer_bytes` of the topic at a time, though never less than a batch. Raises KafkaError if the disk
     fails.
@@ -50,7 +57,7 @@ def load(topic: InternalTopic, log: Log, shard: CoordinatorShard, now_ms: int) -
             offset = batch.next_offset
         if offset == before:
             break
-    return replayed
+    return LoadedLog(replayed, end_offset)
 
 
 def _batches(chunk: bytes) -> Iterator[_Batch]:

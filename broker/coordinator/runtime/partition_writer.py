@@ -1,4 +1,9 @@
-"""Appends to one partition of an internal topic, acknowledged by all in-sync replicas."""
+"""Appends to one partition of an internal topic, which end when they are committed: below the high watermark.
+
+An append has no time limit. Its requester may give up earlier, but the records stay in the log, and count as soon as
+they are committed. It fails only if it was refused, or if the partition is no longer led in the same epoch: then the
+next leader's log decides.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +22,13 @@ if TYPE_CHECKING:
     from odradek.broker.replication.partition import Partition
 
 _ACKS_ALL = -1
+_LONG_MS = 1 << 30  # 12 days; then it waits again
 
 
 class PartitionWriter:
     """Appends records to one partition, in the leader epoch in which it was loaded."""
 
-    def __init__(
-        self, partition: Partition, topic: InternalTopic, clock: Clock, purgatory: Purgatory[ErrorCode]
-    ) -> None:
+    def __init__(self, partition: Partition, topic: InternalTopic, clock: Clock, purgatory: Purgatory[bool]) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self._topic = topic
@@ -32,7 +36,7 @@ class PartitionWriter:
         self._purgatory = purgatory
 
     def append(self, records: Sequence[CoordinatorRecord]) -> int | asyncio.Future[int]:
-        """Append the records as one batch. Return the offset of the first when all in-sync replicas have them.
+        """Append the records as one batch. Return the offset of the first when the batch is committed.
 
         The offset is a future if that takes longer. Batches are in the log in the order of the calls. Raises
         KafkaError with a code for clients of a coordinator, from here or from the future.
@@ -45,7 +49,7 @@ class PartitionWriter:
             appended = partition.append_as_leader(batch, _ACKS_ALL, now_ms)
             if not isinstance(appended, AppendInfo):
                 return asyncio.ensure_future(self._wait_for_append(appended))
-            if self._is_acknowledged(appended):
+            if self._is_committed(appended.last_offset + 1):
                 return appended.base_offset
         except KafkaError as error:
             raise as_coordinator_error(error) from error
@@ -53,46 +57,59 @@ class PartitionWriter:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
         return asyncio.ensure_future(self._wait_for_replicas(appended))
 
+    async def committed(self, end_offset: int) -> None:
+        """Return when everything below `end_offset` is committed.
+
+        Raises KafkaError NOT_COORDINATOR if the partition is no longer led in the same epoch, or its disk has failed;
+        COORDINATOR_NOT_AVAILABLE when the broker stops.
+        """
+        try:
+            while not (committed := self._is_committed(end_offset)):
+                delayed = _DelayedCommit(self, end_offset)
+                if not await self._purgatory.park(delayed, (self.partition,), _LONG_MS):
+                    committed = self._is_committed(end_offset)
+                    break
+        except KafkaError as error:
+            raise as_coordinator_error(error) from error
+        if not committed:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.partition} is not replicated")
+
     async def _wait_for_append(self, append: asyncio.Future[AppendInfo]) -> int:
         try:
             info = await append
-            if self._is_acknowledged(info):
-                return info.base_offset
         except KafkaError as error:
             raise as_coordinator_error(error) from error
         return await self._wait_for_replicas(info)
 
     async def _wait_for_replicas(self, info: AppendInfo) -> int:
-        delayed = _DelayedAppend(self, info)
-        code = await self._purgatory.park(delayed, (self.partition,), self._topic.append_timeout_ms)
-        if code is not ErrorCode.NONE:
-            raise as_coordinator_error(KafkaError(code, f"{self.partition} could not be replicated"))
+        await self.committed(info.last_offset + 1)
         return info.base_offset
 
-    def _is_acknowledged(self, info: AppendInfo) -> bool:
-        code = self.acknowledgement(info)
-        if code is not None and code is not ErrorCode.NONE:
-            raise KafkaError(code, f"{self.partition} could not be replicated")
-        return code is not None
+    def _is_committed(self, end_offset: int) -> bool:
+        """Raises KafkaError as `Partition.check_leader`."""
+        self.partition.check_leader(self.leader_epoch)
+        return self.partition.high_watermark >= end_offset
 
-    def acknowledgement(self, info: AppendInfo) -> ErrorCode | None:
-        """As `Partition.acknowledgement`: an error or NONE, or None as long as replicas are missing."""
-        return self.partition.acknowledgement(info.last_offset + 1, self.leader_epoch)
+    def is_decided(self, end_offset: int) -> bool:
+        """Return whether `committed` would return or raise now."""
+        try:
+            return self._is_committed(end_offset)
+        except KafkaError:
+            return True
 
 
-class _DelayedAppend(DelayedOperation[ErrorCode]):
-    """An append that waits for the other in-sync replicas."""
+class _DelayedCommit(DelayedOperation[bool]):
+    """Waits until the high watermark reaches an offset. The answer is False if it has not when the broker stops."""
 
-    def __init__(self, writer: PartitionWriter, info: AppendInfo) -> None:
+    def __init__(self, writer: PartitionWriter, end_offset: int) -> None:
         self._writer = writer
-        self._info = info
+        self._end_offset = end_offset
 
     def is_ready(self, key: Hashable) -> bool:  # noqa: ARG002 - there is one key
-        return self._writer.acknowledgement(self._info) is not None
+        return self._writer.is_decided(self._end_offset)
 
-    def answer(self) -> ErrorCode:
-        code = self._writer.acknowledgement(self._info)
-        return ErrorCode.REQUEST_TIMED_OUT if code is None else code
+    def answer(self) -> bool:
+        return self._writer.is_decided(self._end_offset)
 
 
 _COORDINATOR_ERRORS = {

@@ -68,7 +68,7 @@ class CoordinatorRuntime(Generic[S]):
         partitions: Partitions,
         threads: DiskThreads,
         tasks: BackgroundTasks,
-        purgatory: Purgatory[ErrorCode],
+        purgatory: Purgatory[bool],
     ) -> None:
         self.topic = topic
         self._new_shard = new_shard
@@ -211,7 +211,7 @@ class CoordinatorRuntime(Generic[S]):
         writer = PartitionWriter(partition, self.topic, self._clock, self._purgatory)
         started = self._clock.monotonic()
         try:
-            records = await self._threads.run(load, self.topic, partition.log, shard, self._clock.time_ms())
+            loaded_log = await self._threads.run(load, self.topic, partition.log, shard, self._clock.time_ms())
         except TransientDiskError as error:
             _LOG.warning("coordinator not loaded yet", **where, error=str(error))
             self._start(self._load_again(partition, writer.leader_epoch))
@@ -221,17 +221,38 @@ class CoordinatorRuntime(Generic[S]):
             if self._loading.get(index) == writer.leader_epoch:
                 del self._loading[index]
             return
+        if not await self._is_committed(writer, loaded_log.end_offset):
+            return
         if self._loading.get(index) != writer.leader_epoch:
             return  # another load of it has begun, in another epoch
         del self._loading[index]
         if partition.leader_epoch != writer.leader_epoch or not partition.is_leader or self._is_stopped:
             return
-        loaded = LoadedPartition(shard, writer, self._clock, self._loop, self._threads.run, self._key_name)
+        loaded = LoadedPartition(
+            shard,
+            writer,
+            self._clock,
+            self._loop,
+            self._threads.run,
+            self._key_name,
+            self.topic.append_timeout_ms,
+        )
         self._loaded[index] = loaded
         loaded.start()
-        if records:
+        if loaded_log.records:
             seconds = round(self._clock.monotonic() - started, 3)
-            _LOG.info("coordinator loaded", **where, seconds=seconds, records=records)
+            _LOG.info("coordinator loaded", **where, seconds=seconds, records=loaded_log.records)
+
+    async def _is_committed(self, writer: PartitionWriter, end_offset: int) -> bool:
+        """Wait until what was loaded is committed: before, another leader may truncate it. False if that cannot be."""
+        try:
+            await writer.committed(end_offset)
+        except KafkaError:
+            index = writer.partition.index
+            if self._loading.get(index) == writer.leader_epoch:
+                del self._loading[index]
+            return False
+        return True
 
     async def _load_again(self, partition: Partition, leader_epoch: int) -> None:
         await asyncio.sleep(_LOAD_RETRY_SECONDS)

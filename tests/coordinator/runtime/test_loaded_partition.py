@@ -18,6 +18,7 @@ from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.counters import REMINDER, Add, Break, Computed, Counters, CounterValue, Delete
 
+TIMEOUT_MS = 5000
 DISK_FULL = KafkaError(ErrorCode.NOT_COORDINATOR, "the disk is full")
 
 
@@ -69,7 +70,13 @@ class Bench:
         self.writer = ScriptedWriter()
         self.loop = StillLoop()
         self.partition = LoadedPartition(
-            self.counters, cast("Any", self.writer), ManualClock(0), cast("Any", self.loop), self._run, "counter"
+            self.counters,
+            cast("Any", self.writer),
+            ManualClock(0),
+            cast("Any", self.loop),
+            self._run,
+            "counter",
+            append_timeout_ms=TIMEOUT_MS,
         )
         self._answers: list[asyncio.Future[Any]] = []
 
@@ -208,6 +215,65 @@ async def test_an_event_without_records_is_answered_while_appends_of_other_keys_
     bench.add("b", 0)
 
     assert bench.replies == [2, None, 2]
+
+
+async def test_an_append_that_takes_too_long_is_refused_and_counts_when_it_ends(bench: Bench) -> None:
+    bench.writer.is_slow = True
+    bench.add("a", 5)
+    bench.add("a", 1)
+    bench.add("b", 7)
+
+    bench.loop.advance(TIMEOUT_MS / 1000)
+    assert bench.replies == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 3
+    assert bench.counters.counts == {}
+    bench.add("a", 2)
+    assert bench.replies[3] is ErrorCode.COORDINATOR_NOT_AVAILABLE, "it would wait for as long"
+
+    await bench.end_append()
+    assert bench.counters.counts == {"a": 5}, "what was refused in the queue is not in the log"
+    bench.writer.is_slow = False
+    await bench.end_append()
+    bench.add("a", 3)
+
+    assert bench.replies[4] == 8
+    assert bench.counters.counts == {"a": 8, "b": 7}
+
+
+async def test_an_append_that_took_too_long_and_then_failed_changes_nothing(bench: Bench) -> None:
+    bench.writer.is_slow = True
+    bench.add("a", 5)
+    bench.loop.advance(TIMEOUT_MS / 1000)
+
+    await bench.end_append(DISK_FULL)
+
+    assert bench.replies == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    bench.writer.is_slow = False
+    bench.add("a", 3)
+    assert bench.counters.counts == {"a": 3}
+
+
+async def test_the_time_limit_of_an_append_ends_with_it(bench: Bench) -> None:
+    bench.writer.is_slow = True
+    bench.add("a", 5)
+    await bench.end_append()
+    bench.add("b", 5)
+    bench.partition.unload()
+
+    bench.loop.advance(TIMEOUT_MS / 1000)
+
+    assert bench.replies == [5, ErrorCode.NOT_COORDINATOR]
+
+
+async def test_a_timer_that_expires_behind_an_append_that_takes_too_long_is_handled_later(bench: Bench) -> None:
+    bench.add("a", 5, timers={REMINDER: 1000})
+    bench.writer.is_slow = True
+    bench.add("a", 1)
+    bench.loop.advance(TIMEOUT_MS / 1000)
+    bench.writer.is_slow = False
+
+    await bench.end_append()
+
+    assert bench.counters.counts == {"a": 1006}, "the reminder adds a thousand"
 
 
 # ------------------------------------------------------------------------------------------------------------- failures

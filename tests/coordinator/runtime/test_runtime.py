@@ -244,6 +244,40 @@ async def test_a_partition_that_comes_back_is_loaded_again(place: Place) -> None
     assert await place.add("a", 1) == 2
 
 
+async def test_a_partition_is_served_when_what_was_loaded_is_committed(place: Place) -> None:
+    epoch = place.broker.services.metadata.broker_epoch
+    publish(place.broker, TOPIC.name, isr={SELF: epoch, OTHER: 9})
+    uncommitted = place.submit("a", 5)
+    publish(place.broker, TOPIC.name, leader=OTHER)
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await uncommitted
+
+    publish(place.broker, TOPIC.name, leader=SELF)
+    await place.until(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, instead_of={ErrorCode.NOT_COORDINATOR})
+    await asyncio.sleep(0.05)  # longer than the load takes
+    assert await place.error() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    publish(place.broker, TOPIC.name, isr={SELF: epoch})
+    await place.until(ErrorCode.NONE, instead_of={ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+    assert place.counters.counts == {"a": 5}
+
+
+async def test_a_partition_that_moves_while_its_records_are_not_committed_is_not_served(place: Place) -> None:
+    publish(place.broker, TOPIC.name, isr={SELF: place.broker.services.metadata.broker_epoch, OTHER: 9})
+    uncommitted = place.submit("a", 5)
+    publish(place.broker, TOPIC.name, leader=OTHER)
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        await uncommitted
+    publish(place.broker, TOPIC.name, leader=SELF)
+    await place.until(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, instead_of={ErrorCode.NOT_COORDINATOR})
+
+    publish(place.broker, TOPIC.name, leader=OTHER)
+    await place.runtime.create_topic()  # returns when all loads have ended
+
+    assert await place.error() == ErrorCode.NOT_COORDINATOR
+    assert not place.runtime.is_loading
+
+
 async def test_a_load_is_discarded_if_the_partition_moves_meanwhile(place: Place) -> None:
     publish(place.broker, TOPIC.name, leader=OTHER)
     async with busy_disk_threads(place.broker):
