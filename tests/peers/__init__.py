@@ -5,6 +5,7 @@
 | `server` | a server process of either kind: `Server` |
 | `odradek` | our broker, as `python -m broker` |
 | `apache` | a real Apache Kafka 4.3.1 (KRaft, one node), to prove that tests expect Kafka's behaviour |
+| `etcd` | members of etcd, which is built from Go modules into `.peers/` |
 | `java` | Kafka's own tools of the same release, from Maven Central into `.peers/` |
 | `connector` | Spark's connector for Kafka, likewise |
 | `maven` | fetches the jars |

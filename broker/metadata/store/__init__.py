@@ -6,6 +6,7 @@
 | `embedded` | the common part of the embedded stores: keys in memory, transactions one at a time, sessions |
 | `history` | the latest changes of an embedded store, and the watches over them |
 | `sqlite` | the store of a single node: SQLite in one file of the log directory |
+| `etcd` | the store of a cluster: etcd |
 | `memory` | the store of tests and simulations, in memory, with leases that expire |
 | `commit` | transactions that are repeated until their outcome is definite |
 """

@@ -20,18 +20,17 @@ from typing import NamedTuple
 from odradek.broker.metadata.store.history import History, HistoryWatch
 from odradek.broker.metadata.store.store import (
     KV,
-    MAX_OPERATIONS,
     Batch,
     Change,
     Cmp,
     Delete,
-    DeletePrefix,
     LeaseLostError,
     Op,
     Put,
     StoreFailedError,
     TxnResult,
     Watch,
+    check_operations,
     prefix_end,
 )
 from odradek.broker.structured_logging import StructuredLogger
@@ -63,7 +62,7 @@ class EmbeddedStore:
         return [self._kvs[key] for key in self._under(prefix)], self._revision
 
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
-        _check_operations(when, then)
+        check_operations(when, then)
         self._check_usable()
         return await self._uninterrupted(when, then)
 
@@ -195,13 +194,3 @@ class EmbeddedSession:
 
     async def revoke(self) -> None:
         await self._store.revoke(self.lease)
-
-
-def _check_operations(when: Sequence[Cmp], then: Sequence[Op]) -> None:
-    if max(len(when), len(then)) > MAX_OPERATIONS:
-        raise ValueError(f"a transaction has at most {MAX_OPERATIONS} comparisons and operations")
-    puts = [op.key for op in then if isinstance(op, Put)]
-    touched = puts + [op.key for op in then if isinstance(op, Delete)]
-    prefixes = tuple(op.prefix for op in then if isinstance(op, DeletePrefix))
-    if len(set(touched)) != len(touched) or any(key.startswith(prefixes) for key in puts if prefixes):
-        raise ValueError("a transaction changes each key at most once")

@@ -26,7 +26,7 @@ StoreError
 └ StoreFailedError         the store has failed, or is closed; every later call raises this
 ```
 
-Implementations: `memory` (tests, simulation), `sqlite` (one node). All pass the same tests.
+Implementations: `memory` (tests, simulation), `sqlite` (one node), `etcd` (several). All pass the same tests.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Watch(Protocol):
 
     def __aiter__(self) -> AsyncIterator[Batch]: ...
     async def __anext__(self) -> Batch:
-        """Raises `CompactedError`, `StoreAccessError`, `StoreFailedError`. Waits while no server can be reached."""
+        """Raises `CompactedError`, `StoreFailedError`. Waits while no server can be reached, or none allows access."""
         ...
 
     def request_progress(self, revision: int) -> None:
@@ -231,3 +231,14 @@ def prefix_end(prefix: bytes) -> bytes | None:
     """Return the first key after all that start with `prefix`, or None if there is none."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None
+
+
+def check_operations(when: Sequence[Cmp], then: Sequence[Op]) -> None:
+    """Raise `ValueError` for a transaction that etcd would refuse."""
+    if max(len(when), len(then)) > MAX_OPERATIONS:
+        raise ValueError(f"a transaction has at most {MAX_OPERATIONS} comparisons and operations")
+    puts = [op.key for op in then if isinstance(op, Put)]
+    touched = puts + [op.key for op in then if isinstance(op, Delete)]
+    prefixes = tuple(op.prefix for op in then if isinstance(op, DeletePrefix))
+    if len(set(touched)) != len(touched) or any(key.startswith(prefixes) for key in puts if prefixes):
+        raise ValueError("a transaction changes each key at most once")

@@ -1,0 +1,37 @@
+"""Stores for the tests of their common behaviour: in memory, SQLite, and etcd."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.clock import SystemClock
+from odradek.broker.metadata.store.etcd.options import EtcdOptions
+from odradek.broker.metadata.store.etcd.store import EtcdStore
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
+from odradek.broker.metadata.store.store import MetadataStore
+from tests.peers import etcd
+
+
+@pytest.fixture(scope="session")
+def etcd_cluster() -> Iterator[etcd.Cluster]:
+    """One member that all tests share, each with keys of its own."""
+    with etcd.running(1) as cluster:
+        yield cluster
+
+
+@pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=pytest.mark.process)])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataStore]:
+    opened: MetadataStore
+    if request.param == "memory":
+        opened = InMemoryStore()
+    elif request.param == "sqlite":
+        opened = await SqliteStore.open(tmp_path / FILE_NAME)
+    else:
+        endpoints = tuple(request.getfixturevalue("etcd_cluster").endpoints)
+        opened = EtcdStore(EtcdOptions(endpoints), SystemClock())
+    yield opened
+    await opened.close()
