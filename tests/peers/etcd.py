@@ -20,7 +20,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
@@ -72,8 +72,14 @@ class Cluster:
 
     @property
     def leader(self) -> Member:
-        """The leader, of those that run and are not paused."""
-        return next(member for member in self.members if member.process.poll() is None and member.is_leader)
+        """The leader, of members that all run; waits for an election."""
+        for _ in range(3000):
+            for member in self.members:
+                if member.is_leader:
+                    return member
+                with suppress(subprocess.TimeoutExpired):  # the pause between two attempts
+                    member.process.wait(0.02)
+        raise AssertionError("the members elect no leader")
 
     def start(self) -> Cluster:
         for member in self.members:

@@ -7,10 +7,8 @@ transaction that was sent must not be sent again behind its owner's back. A chan
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Any
 
-os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # errors are reported by the calls; the library would print them too
 import grpc
 import grpc.aio
 

@@ -36,8 +36,8 @@ _NO_ANSWER = {
     grpc.StatusCode.DATA_LOSS,
 }
 _TEXTS: tuple[tuple[str, type[StoreError]], ...]
-_CERTIFICATE = "certificate"
-_HANDSHAKE = "handshake"
+_SECURITY, _CERTIFICATE = "TSI_", "CERTIFICATE"
+"""In the texts of gRPC: the results of its transport security, and the errors of TLS."""
 
 
 class NoAnswerError(StoreError):
@@ -84,5 +84,4 @@ def error_of_text(text: str, address: str) -> StoreError:
 
 def is_about_certificates(reason: str) -> bool:
     """Whether a connection failed for `reason` because one side refused the other's certificate."""
-    lowered = reason.lower()
-    return _CERTIFICATE in lowered or _HANDSHAKE in lowered
+    return _SECURITY in reason or _CERTIFICATE in reason

@@ -52,8 +52,8 @@ class EtcdStore:
     def counts(self) -> EtcdCounts:
         return self._client.options.counts
 
-    async def check_server(self) -> str:
-        """Return the version of the server in use; logs a warning below 3.6.
+    async def check_server(self, prefix: bytes) -> str:
+        """Return the version of the server in use, which logs a warning below 3.6, after a read under `prefix`.
 
         Raises `StoreUnreachableError` (try again), `StoreAccessError` for a wrong user, password or certificate, and
         `StoreFailedError` below 3.5, whose leases and watches have errors that lose data.
@@ -64,7 +64,7 @@ class EtcdStore:
             raise StoreFailedError(f"etcd has version {version}; version 3.6 or later is needed")
         if release < _RECOMMENDED:
             _LOG.warning("etcd is old: update it to version 3.6 or later", version=version)
-        await self._client.read(RANGE, range_request(b"\x00", b"\x00", 1, 0))
+        await self._client.read(RANGE, range_request(prefix, prefix, 1, 0))
         return version
 
     async def range(self, prefix: bytes) -> tuple[list[KV], int]:
