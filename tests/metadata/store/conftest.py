@@ -23,7 +23,7 @@ def etcd_cluster() -> Iterator[etcd.Cluster]:
         yield cluster
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=pytest.mark.process)])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=etcd.MARKS)])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataStore]:
     opened: MetadataStore
     if request.param == "memory":

@@ -242,6 +242,14 @@ async def test_a_transaction_that_etcd_would_refuse_is_refused(store: MetadataSt
     assert (await store.range(b"a"))[0] == before
 
 
+async def test_both_revisions_of_a_key_are_two_comparisons(store: MetadataStore, own: bytes) -> None:
+    most = [Cmp(own + b"%d" % i, create_revision=0, mod_revision=0) for i in range(MAX_OPERATIONS // 2)]
+
+    assert (await store.txn(most, (Put(own + b"a", b""),))).ok
+    with pytest.raises(ValueError, match="a transaction"):
+        await store.txn([*most, Cmp(own, create_revision=0, mod_revision=0)], (Put(own + b"b", b""),))
+
+
 async def test_of_many_concurrent_transactions_one_succeeds(store: MetadataStore, own: bytes) -> None:
     key = own + b"a"
     results = await asyncio.gather(*(store.txn((absent(key),), (Put(key, b"%d" % i),)) for i in range(50)))

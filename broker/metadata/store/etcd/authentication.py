@@ -27,7 +27,8 @@ class Authentication:
     def __init__(self, options: EtcdOptions) -> None:
         self._username = options.username
         self._request = authenticate_request(options.username, options.password)
-        self._timeout = options.timeout * _PASSWORD_HASH_TIME
+        self.seconds = options.timeout * _PASSWORD_HASH_TIME
+        """The most seconds that a call may take, with its own attempt at a token."""
         self._token = ""
         self._authenticating = asyncio.Lock()
 
@@ -55,7 +56,7 @@ class Authentication:
 
     async def _authenticate(self, endpoint: Endpoint) -> str:
         try:
-            return authenticate_response(await endpoint.call(AUTHENTICATE, self._request, self._timeout, ()))
+            return authenticate_response(await endpoint.call(AUTHENTICATE, self._request, self.seconds))
         except grpc.aio.AioRpcError as rpc_error:
             if _NOT_ENABLED in (rpc_error.details() or ""):
                 return ""

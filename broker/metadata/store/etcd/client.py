@@ -40,6 +40,9 @@ _LOG = StructuredLogger(__name__)
 PAUSE = 0.1
 """Seconds between two rounds of attempts at all endpoints."""
 
+REFUSAL_INTERVAL = 60.0
+"""Seconds between two log lines about the same refusal."""
+
 _LEADER = ("hasleader", "true")
 """The header with which a member that knows no leader refuses a call at once, and ends a stream when it loses it."""
 
@@ -52,7 +55,8 @@ class Client:
         self.endpoints = Endpoints(options)
         self.authentication = Authentication(options)
         self._failures = 0
-        self._last_refusal = ""
+        self._is_failing = False
+        self._last_refusal = ("", 0.0)
         self._closed = False
 
     def refuse_calls(self) -> None:
@@ -61,7 +65,7 @@ class Client:
 
     async def close(self) -> None:
         """Wait for running calls, and close the connections, after `refuse_calls`."""
-        await self.endpoints.close(self.options.timeout)
+        await self.endpoints.close(self.authentication.seconds)
 
     def check_open(self) -> None:
         if self._closed:
@@ -96,15 +100,26 @@ class Client:
             endpoint = self.endpoints.current
             if await endpoint.is_connected(self.options.timeout):
                 return endpoint
-            await self.leave(endpoint)
-        raise await self._unreachable()
+            self.endpoints.leave(endpoint)
+        error = await self._unreachable()
+        self._log_failure(error)
+        await asyncio.sleep(self.options.timeout)
+        raise error
 
-    async def leave(self, endpoint: Endpoint) -> None:
+    async def leave(self, endpoint: Endpoint, error: BaseException) -> None:
         """Note that `endpoint` gave no answer. Waits after as many failures in a row as there are endpoints."""
         self.endpoints.leave(endpoint)
+        self._log_failure(error)
         self._failures += 1
         if self._failures % len(self.endpoints.all) == 0:
             await asyncio.sleep(PAUSE)
+
+    def answered(self) -> None:
+        """Note that etcd has answered."""
+        self._failures = 0
+        if self._is_failing:
+            self._is_failing = False
+            _LOG.info("etcd answers again", endpoint=self.endpoints.current.address)
 
     async def call(self, endpoint: Endpoint, method: str, request: bytes) -> bytes:
         """Make one attempt at `endpoint`, and a second one if etcd has refused the token of the first.
@@ -114,18 +129,17 @@ class Client:
         self.check_open()
         try:
             response = await self._with_token(endpoint, method, request)
-        except (NoAnswerError, NotServedError):
+        except (NoAnswerError, NotServedError) as error:
             self.check_open()
-            await self.leave(endpoint)
+            await self.leave(endpoint, error)
             raise
         except StoreError as error:
             raise self.refused(error) from error
-        self._failures = 0
-        self._last_refusal = ""
+        self.answered()
         return response
 
     def refused(self, error: StoreError) -> StoreError:
-        """Count and log an error that an operator must correct; return it, with advice. Repetitions are not logged."""
+        """Count and log an error that an operator must correct; return it, with advice."""
         if isinstance(error, TokenRefusedError):
             advice = "" if self.authentication.has_user else "; set metadata.etcd.username and metadata.etcd.password"
             error = StoreAccessError(f"{error}{advice}")
@@ -137,10 +151,19 @@ class Client:
             self._log_refusal("etcd is full: compact and defragment it, then disarm its alarm", error)
         return error
 
+    def _log_failure(self, error: BaseException) -> None:
+        """Log the first of several failures in a row."""
+        if not self._is_failing:
+            self._is_failing = True
+            _LOG.warning("etcd gives no answer, trying the next endpoint", error=str(error) or "it is silent")
+
     def _log_refusal(self, event: str, error: StoreError) -> None:
-        if str(error) != self._last_refusal:
-            self._last_refusal = str(error)
-            _LOG.error(event, error=str(error))
+        """Log a refusal, and a repeated one once in a while."""
+        text, now = str(error), asyncio.get_running_loop().time()
+        last, logged = self._last_refusal
+        if text != last or now >= logged + REFUSAL_INTERVAL:
+            self._last_refusal = (text, now)
+            _LOG.error(event, error=text)
 
     async def metadata(self, endpoint: Endpoint) -> tuple[str, Metadata]:
         """Return the token for a call, and the headers with it. Raises what `Authentication.token` raises."""
@@ -164,6 +187,8 @@ class Client:
             if isinstance(error, TokenRefusedError):
                 self.authentication.forget(token)
             raise error from rpc_error
+        except grpc.aio.BaseError as error:  # the library's own state, for example a connection that is being closed
+            raise NoAnswerError(f"etcd at {endpoint.address}: {error!r}") from error
 
     async def _unreachable(self) -> StoreError:
         """Return the error of a store without any connection, with the reason of each endpoint."""

@@ -98,7 +98,7 @@ class Endpoints:
 
     def leave(self, endpoint: Endpoint) -> None:
         """Use the next endpoint, unless another call has left `endpoint` already."""
-        if endpoint is self.current:
+        if endpoint is self.current and len(self.all) > 1:
             self._current = (self._current + 1) % len(self.all)
             self._counts.endpoint_changes += 1
 

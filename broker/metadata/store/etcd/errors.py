@@ -2,7 +2,8 @@
 
 | gRPC code, text of etcd | error |
 |---|---|
-| UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, UNKNOWN, INTERNAL, DATA_LOSS | `NoAnswerError`: may have been applied |
+| UNAVAILABLE, DEADLINE_EXCEEDED | `NoAnswerError`: may have been applied |
+| CANCELLED, UNKNOWN, INTERNAL, DATA_LOSS, without a text below | the same |
 | FAILED_PRECONDITION, a member that cannot serve; too many requests | `NotServedError`: certainly not applied |
 | UNAUTHENTICATED, or a token of an older state of the users | `TokenRefusedError`: certainly not applied |
 | PERMISSION_DENIED; INVALID_ARGUMENT, wrong user or password | `StoreAccessError` |
@@ -27,15 +28,13 @@ from odradek.broker.metadata.store.store import (
     StoreFullError,
 )
 
+_NEVER_DEFINITE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 _NO_ANSWER = {
-    grpc.StatusCode.UNAVAILABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED,
     grpc.StatusCode.CANCELLED,
     grpc.StatusCode.UNKNOWN,
     grpc.StatusCode.INTERNAL,
     grpc.StatusCode.DATA_LOSS,
 }
-_TEXTS: tuple[tuple[str, type[StoreError]], ...]
 _SECURITY, _CERTIFICATE = "TSI_", "CERTIFICATE"
 """In the texts of gRPC: the results of its transport security, and the errors of TLS."""
 
@@ -52,7 +51,7 @@ class TokenRefusedError(StoreError):
     """The token is not valid, or no longer; nothing was applied."""
 
 
-_TEXTS = (
+_TEXTS: tuple[tuple[str, type[StoreError]], ...] = (
     ("invalid auth token", TokenRefusedError),
     ("revision of auth store is old", TokenRefusedError),
     ("user name is empty", TokenRefusedError),
@@ -71,15 +70,19 @@ _TEXTS = (
 def store_error(error: grpc.aio.AioRpcError, address: str) -> StoreError:
     """Return what a failed call to the endpoint at `address` means."""
     details = error.details() or ""
-    if error.code() in _NO_ANSWER:
+    kind = _kind(details)
+    if error.code() in _NEVER_DEFINITE or (kind is StoreError and error.code() in _NO_ANSWER):
         return NoAnswerError(f"etcd at {address}: {details or error.code().name}")
-    return error_of_text(details, address)
+    return kind(f"etcd at {address}: {details or error.code().name}")
 
 
 def error_of_text(text: str, address: str) -> StoreError:
     """Return the error that etcd reports with `text`: as the details of a call, or the reason of a cancelled watch."""
-    kind = next((kind for part, kind in _TEXTS if part in text), StoreError)
-    return kind(f"etcd at {address}: {text}")
+    return _kind(text)(f"etcd at {address}: {text}")
+
+
+def _kind(text: str) -> type[StoreError]:
+    return next((kind for part, kind in _TEXTS if part in text), StoreError)
 
 
 def is_about_certificates(reason: str) -> bool:

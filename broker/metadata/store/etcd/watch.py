@@ -150,7 +150,7 @@ class EtcdWatch:
             _LOG.debug("etcd watch interrupted", endpoint=endpoint.address, error=repr(error), reached=self._reached)
             if isinstance(error, TimeoutError):
                 self._silence = min(self._silence * 2, _MOST_SILENCE)
-            await self._client.leave(endpoint)
+            await self._client.leave(endpoint, error)
 
     async def _stream(self, endpoint: Endpoint) -> None:
         token, metadata = await self._client.metadata(endpoint)
@@ -168,6 +168,8 @@ class EtcdWatch:
                 raise
         except grpc.aio.AioRpcError as error:
             raise store_error(error, endpoint.address) from error
+        except (grpc.aio.BaseError, asyncio.InvalidStateError) as error:  # it has ended before it was written to
+            raise NoAnswerError(f"etcd at {endpoint.address}: {error!r}") from error
         finally:
             if requesting is not None:
                 requesting.cancel()
@@ -181,6 +183,7 @@ class EtcdWatch:
             _check(response, endpoint)
             for batch in revisions.batches(response):
                 self._silence = SILENCE
+                self._client.answered()
                 await self._queue(batch)
             self._reached = revisions.reached
 
@@ -193,11 +196,11 @@ class EtcdWatch:
 
     async def _queue(self, batch: Batch) -> None:
         """Queue a batch; progress only if it is awaited or new."""
-        if not batch.changes:
-            if self._is_awaited and batch.revision >= self._awaited:
-                self._is_awaited = False
-            elif batch.revision <= self._returned:
-                return
+        is_awaited = self._is_awaited and batch.revision >= self._awaited
+        if is_awaited:
+            self._is_awaited = False
+        elif not batch.changes and batch.revision <= self._returned:
+            return
         self._returned = batch.revision
         await self._batches.put(batch)
 

@@ -38,10 +38,17 @@ def three(_three: etcd.Cluster) -> Iterator[etcd.Cluster]:
     _repair(_three)
 
 
+@pytest.fixture(scope="session")
+def _one() -> Iterator[etcd.Cluster]:
+    with etcd.running(1) as cluster:
+        yield cluster
+
+
 @pytest.fixture
-def one(etcd_cluster: etcd.Cluster) -> Iterator[etcd.Cluster]:
-    yield etcd_cluster
-    _repair(etcd_cluster)
+def one(_one: etcd.Cluster) -> Iterator[etcd.Cluster]:
+    """One member, which runs again afterwards."""
+    yield _one
+    _repair(_one)
 
 
 @pytest.fixture(params=["one", "three"])

@@ -16,7 +16,7 @@ from tests.metadata.store.etcd.conftest import Open
 from tests.metadata.store.etcd.workload import Workload
 from tests.peers import etcd
 
-pytestmark = pytest.mark.process
+pytestmark = etcd.MARKS
 
 _PREFIX = b"workload/"
 _READ_AND_WRITE = 2
@@ -94,9 +94,16 @@ async def test_a_wrong_user_is_refused(
             await call
 
 
-async def test_a_refusal_is_logged_once_until_something_succeeds(
-    guarded: etcd.Cluster, open_store: Open, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(("interval", "lines"), [(60, 1), (0, 4)])
+async def test_a_repeated_refusal_is_logged_once_in_a_while(
+    guarded: etcd.Cluster,
+    open_store: Open,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    interval: int,
+    lines: int,
 ) -> None:
+    monkeypatch.setattr("odradek.broker.metadata.store.etcd.client.REFUSAL_INTERVAL", interval)
     store = open_store(*guarded.endpoints, username="odradek", password="secret")
     with caplog.at_level(logging.ERROR):
         for prefix in (b"elsewhere", b"elsewhere", b"elsewhere", _PREFIX, b"elsewhere"):
@@ -105,7 +112,7 @@ async def test_a_refusal_is_logged_once_until_something_succeeds(
             except StoreAccessError:
                 continue
 
-    assert len(caplog.records) == 2
+    assert len(caplog.records) == lines
     assert store.counts.access_refused == 4
     assert "secret" not in caplog.text
 

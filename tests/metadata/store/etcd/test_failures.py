@@ -27,7 +27,7 @@ from tests.metadata.store.etcd.workload import Workload
 from tests.peers import etcd
 from tests.peers.server import free_port
 
-pytestmark = pytest.mark.process
+pytestmark = etcd.MARKS
 
 Proxies = Callable[[etcd.Cluster], Awaitable[list[Proxy]]]
 

@@ -13,7 +13,7 @@ from tests.metadata.store.etcd.conftest import Open
 from tests.metadata.store.etcd.proxy import Proxy
 from tests.peers import etcd
 
-pytestmark = pytest.mark.process
+pytestmark = etcd.MARKS
 
 Proxies = Callable[[etcd.Cluster], Awaitable[list[Proxy]]]
 
@@ -57,13 +57,13 @@ async def test_a_lease_shorter_than_etcd_allows_is_granted_longer(one: etcd.Clus
 
 
 async def test_a_session_lives_as_long_as_its_owner_reaches_etcd(
-    cluster: etcd.Cluster, open_store: Open, proxies: Proxies
+    three: etcd.Cluster, open_store: Open, proxies: Proxies
 ) -> None:
-    """Two sessions of 2 seconds; the owner of one is cut off, until its keys are gone."""
-    ways = await proxies(cluster)
-    alive, cut_off = open_store(*cluster.endpoints), open_store(*(proxy.endpoint for proxy in ways))
+    """The owner of the longer of two sessions is cut off, until its keys are gone."""
+    ways = await proxies(three)
+    alive, cut_off = open_store(*three.endpoints), open_store(*(proxy.endpoint for proxy in ways))
     prefix = b"sessions/%b/" % uuid4().hex.encode()
-    kept, lost = await alive.session(2), await cut_off.session(2)
+    kept, lost = await alive.session(5), await cut_off.session(6)
     put = await alive.txn((), (Put(prefix + b"kept", b"", kept.lease), Put(prefix + b"lost", b"", lost.lease)))
     watch = alive.watch(prefix, put.revision)
 
@@ -93,7 +93,7 @@ async def test_a_session_that_is_revoked_by_another_broker_is_lost(one: etcd.Clu
 async def test_a_closed_store_leaves_the_lease_to_expire(one: etcd.Cluster, open_store: Open) -> None:
     store, other = open_store(*one.endpoints), open_store(*one.endpoints)
     key = b"left/%b" % uuid4().bytes
-    session = await store.session(2)
+    session = await store.session(4)
     revision = (await store.txn((), (Put(key, b"", session.lease),))).revision
 
     await store.close()
