@@ -19,6 +19,7 @@ def broken_rules(values: Mapping[str, Any], declared: AbstractSet[str]) -> list[
     return [
         *_node_id(values, declared),
         *_log_dirs(values),
+        *_etcd(values, declared),
         *_listeners(values),
         *_advertised_listeners(values),
         *_times(values),
@@ -62,6 +63,16 @@ def _log_dirs(values: Mapping[str, Any]) -> Iterator[str]:
     directories = values["log.dirs"]
     if not directories or "" in directories:
         yield "log.dirs names no directory"
+
+
+def _etcd(values: Mapping[str, Any], declared: AbstractSet[str]) -> Iterator[str]:
+    if values["metadata.etcd.endpoints"] and declared.isdisjoint(("node.id", "broker.id")):
+        yield "metadata.etcd.endpoints: set node.id too, to a number that no other broker of the cluster has"
+    for one, other in (("username", "password"), ("certificate.file", "key.file")):
+        names = [f"metadata.etcd.{part}" for part in (one, other)]
+        are_set = [values[name] is not None for name in names]
+        if any(are_set) and not all(are_set):
+            yield f"{names[are_set.index(True)]} is set, so {names[are_set.index(False)]} must be set too"
 
 
 def _listeners(values: Mapping[str, Any]) -> Iterator[str]:

@@ -263,3 +263,35 @@ def test_a_run_time_property_without_effect_adds_a_warning() -> None:
     altered = BrokerConfig.load().altered({"num.io.threads": "16"})
 
     assert altered.warnings == ("num.io.threads (set at run time) has no effect: an event loop replaces these threads",)
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"endpoints": "etcd-1"}, "'etcd-1' is not of the form host:port"),
+        ({"endpoints": "http://etcd-1:2379"}, "is not of the form host:port"),
+        ({"endpoints": "etcd-1:2379,etcd-2:0"}, "'etcd-2:0' is not of the form host:port"),
+        ({"endpoints": "etcd-1:65536"}, "is not of the form host:port"),
+        ({"namespace": ""}, r"metadata\.etcd\.namespace = ''"),
+        ({"namespace": "/a"}, "single slashes"),
+        ({"namespace": "a//b"}, "single slashes"),
+        ({"timeout.ms": "9"}, "at least 10"),
+        ({"password": "p"}, r"password is set, so metadata\.etcd\.username must be set too"),
+        ({"username": "u"}, r"username is set, so metadata\.etcd\.password must be set too"),
+        ({"certificate.file": "c"}, r"certificate\.file is set, so metadata\.etcd\.key\.file must be set too"),
+        ({"key.file": "k"}, r"key\.file is set, so metadata\.etcd\.certificate\.file must be set too"),
+    ],
+)
+def test_a_wrong_property_of_etcd_is_refused(properties: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        BrokerConfig.load(None, {f"metadata.etcd.{name}": text for name, text in properties.items()})
+
+
+def test_one_of_several_brokers_has_a_node_id_of_its_own() -> None:
+    etcd = {"metadata.etcd.endpoints": "etcd-1:2379, etcd-2:2379,[::1]:2379"}
+
+    with pytest.raises(ConfigError, match=r"set node\.id too"):
+        BrokerConfig.load(None, etcd)
+    for name in ("node.id", "broker.id"):
+        config = BrokerConfig.load(None, etcd | {name: "3"})
+        assert config.metadata_etcd_endpoints == ["etcd-1:2379", "etcd-2:2379", "[::1]:2379"]

@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `identity` | the broker's identity, its log directories, the intervals of the tasks on them |
+| `cluster` | the metadata store of several brokers |
 | `network` | listeners, connections, requests |
 | `topics` | creation and deletion of topics, replicas, leaders |
 | `log` | retention, compaction, segments, records |

@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `store` | the interface: a small, strictly serializable key-value store with history, like etcd |
+| `opening` | the choice of a store by the configuration |
 | `embedded` | the common part of the embedded stores: keys in memory, transactions one at a time, sessions |
 | `history` | the latest changes of an embedded store, and the watches over them |
 | `sqlite` | the store of a single node: SQLite in one file of the log directory |

@@ -1,0 +1,72 @@
+"""Properties of the metadata store that several brokers share. None of them is Kafka's."""
+
+from __future__ import annotations
+
+import re
+
+from odradek.broker.config.bounds import at_least
+from odradek.broker.config.property import NOT_YET, Property, Table
+from odradek.broker.config.types import INT, PASSWORD, STRING, InvalidValueError, Type, TypeCode, list_of, nullable
+
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]+):([0-9]{1,5})\Z")
+_NAMESPACE = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*\Z")
+_MAX_PORT = 65_535
+
+
+def _address(text: str) -> str:
+    match = _ADDRESS.match(text)
+    if match is None or not 1 <= int(match[2]) <= _MAX_PORT:
+        raise InvalidValueError(f"{text!r} is not of the form host:port, for example etcd-1:2379")
+    return text
+
+
+def _namespace(text: str) -> str:
+    if _NAMESPACE.match(text) is None:
+        raise InvalidValueError("expected letters, digits, dots, dashes and underscores, with single slashes between")
+    return text
+
+
+# A row is read as a row: name, type, default and bound stay on one line.
+# fmt: off
+
+
+class MetadataStoreProperties(Table):
+    """Metadata of several brokers, in etcd."""
+
+    metadata_etcd_endpoints = Property(
+        "metadata.etcd.endpoints", list_of(_address), [], own=True,
+        doc="The members of etcd that have the cluster's metadata: host:port, ... Empty: this broker is alone, and "
+        "has its metadata in its first log directory.",
+        differs=NOT_YET,
+    )
+    metadata_etcd_namespace = Property(
+        "metadata.etcd.namespace", Type(TypeCode.STRING, _namespace), "odradek", own=True,
+        doc="The first part of every key in etcd, so that several clusters can share it. All brokers of a cluster "
+        "have the same.",
+    )
+    metadata_etcd_username = Property(
+        "metadata.etcd.username", nullable(STRING), None, own=True,
+        doc="The user of etcd who may read and write all keys under /<metadata.etcd.namespace>/. Unset: none, or the "
+        "common name of the certificate.",
+    )
+    metadata_etcd_password = Property(
+        "metadata.etcd.password", nullable(PASSWORD), None, own=True,
+        doc="The password of metadata.etcd.username.",
+    )
+    metadata_etcd_ca_file = Property(
+        "metadata.etcd.ca.file", nullable(STRING), None, own=True,
+        doc="The certificates (PEM) of the authorities that etcd's certificates are checked with. Set: connections to "
+        "etcd are encrypted.",
+    )
+    metadata_etcd_certificate_file = Property(
+        "metadata.etcd.certificate.file", nullable(STRING), None, own=True,
+        doc="This broker's certificate (PEM), if etcd asks clients for one.",
+    )
+    metadata_etcd_key_file = Property(
+        "metadata.etcd.key.file", nullable(STRING), None, own=True,
+        doc="The key (PEM) of metadata.etcd.certificate.file.",
+    )
+    metadata_etcd_timeout_ms = Property(
+        "metadata.etcd.timeout.ms", INT, 500, at_least(10), own=True,
+        doc="The time that a member of etcd has for an answer; then the next one is asked.",
+    )

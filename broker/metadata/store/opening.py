@@ -1,0 +1,51 @@
+"""The choice of a metadata store by the configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.store.etcd.options import EtcdOptions
+from odradek.broker.metadata.store.sqlite import SqliteStore
+from odradek.broker.metadata.store.store import MetadataStore, StoreFailedError
+
+
+async def open_store(config: BrokerConfig, path: Path, clock: Clock, *, heartbeat: float = 2.0) -> MetadataStore:
+    """Open the store in etcd if `config` has endpoints, else the one in the SQLite file at `path`.
+
+    `heartbeat`: the most seconds between two signs of life in etcd. Nothing is sent to etcd yet: see
+    `EtcdStore.check_server`. Raises `StoreFailedError`.
+    """
+    if not config.metadata_etcd_endpoints:
+        return await SqliteStore.open(path)
+    try:
+        from odradek.broker.metadata.store.etcd.store import EtcdStore
+    except ImportError as error:
+        raise StoreFailedError(
+            f"metadata.etcd.endpoints needs grpcio ({error}): install it with `pip install 'odradek[cluster]'`"
+        ) from error
+    return EtcdStore(etcd_options(config, heartbeat), clock)
+
+
+def etcd_options(config: BrokerConfig, heartbeat: float) -> EtcdOptions:
+    """Return the options of the store in etcd. Raises `StoreFailedError` for a file that cannot be read."""
+    return EtcdOptions(
+        endpoints=tuple(config.metadata_etcd_endpoints),
+        username=config.metadata_etcd_username or "",
+        password=config.metadata_etcd_password or "",
+        ca_certificates=_read("metadata.etcd.ca.file", config.metadata_etcd_ca_file),
+        certificate=_read("metadata.etcd.certificate.file", config.metadata_etcd_certificate_file),
+        key=_read("metadata.etcd.key.file", config.metadata_etcd_key_file),
+        timeout=config.metadata_etcd_timeout_ms / 1000,
+        heartbeat=heartbeat,
+    )
+
+
+def _read(name: str, path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise StoreFailedError(f"cannot read {name} = {path}: {error.strerror}") from error
