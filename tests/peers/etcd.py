@@ -187,7 +187,7 @@ def _build(target: Path) -> None:
     environment = {
         **os.environ,
         "CGO_ENABLED": "0",
-        "GOFLAGS": "-modcacherw -mod=mod",
+        "GOFLAGS": "-modcacherw -mod=mod -buildvcs=false",  # the directory is inside a repository, not of it
         "GOMODCACHE": str(PEERS / "go"),
         "GOTOOLCHAIN": "local",
     }

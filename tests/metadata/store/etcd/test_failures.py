@@ -103,6 +103,18 @@ async def test_the_member_in_use_is_cut_off(cluster: etcd.Cluster, open_store: O
         assert not workload.session.lost.is_set()
 
 
+async def test_connections_break_again_and_again(cluster: etcd.Cluster, open_store: Open, proxies: Proxies) -> None:
+    """At any moment: before a stream has been written to, in the middle of a transaction."""
+    ways = await proxies(cluster)
+    async with Workload(open_store(*(proxy.endpoint for proxy in ways))) as workload:
+        for i in range(20):
+            for proxy in ways:
+                proxy.heal()
+            await workload.goes_on(1 + i % 3)
+
+        assert not workload.session.lost.is_set()
+
+
 async def test_the_members_lose_their_majority_for_a_while(three: etcd.Cluster, open_store: Open) -> None:
     first, second, third = leader_first(three)
     store = open_store(third.bootstrap, second.bootstrap, first.bootstrap)
