@@ -148,7 +148,7 @@ def _member(directory: Path, name: str, peer_url: str, everybody: str, flags: Se
 
 
 def _is_healthy(member: Server) -> bool:
-    """Whether the member knows a leader and has answered a read through it."""
+    """Whether the member has a leader, and has answered a read through it."""
     try:
         return '"true"' in _get(member, "health")
     except OSError:

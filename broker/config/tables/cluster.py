@@ -35,8 +35,8 @@ class MetadataStoreProperties(Table):
 
     metadata_etcd_endpoints = Property(
         "metadata.etcd.endpoints", list_of(_address), [], own=True,
-        doc="The members of etcd that have the cluster's metadata: host:port, ... Empty: this broker is alone, and "
-        "has its metadata in its first log directory.",
+        doc="The members of etcd that store the cluster's metadata: host:port, ... Empty: this broker is the only one, "
+        "and stores its metadata in its first log directory.",
         differs=NOT_YET,
     )
     metadata_etcd_namespace = Property(
@@ -46,8 +46,8 @@ class MetadataStoreProperties(Table):
     )
     metadata_etcd_username = Property(
         "metadata.etcd.username", nullable(STRING), None, own=True,
-        doc="The user of etcd who may read and write all keys under /<metadata.etcd.namespace>/. Unset: none, or the "
-        "common name of the certificate.",
+        doc="The user of etcd, with permission to read and write all keys under /<metadata.etcd.namespace>/. Unset: "
+        "none, or the common name of the certificate.",
     )
     metadata_etcd_password = Property(
         "metadata.etcd.password", nullable(PASSWORD), None, own=True,
@@ -60,7 +60,7 @@ class MetadataStoreProperties(Table):
     )
     metadata_etcd_certificate_file = Property(
         "metadata.etcd.certificate.file", nullable(STRING), None, own=True,
-        doc="This broker's certificate (PEM), if etcd asks clients for one.",
+        doc="This broker's certificate (PEM), if etcd requires one of its clients.",
     )
     metadata_etcd_key_file = Property(
         "metadata.etcd.key.file", nullable(STRING), None, own=True,
@@ -68,5 +68,5 @@ class MetadataStoreProperties(Table):
     )
     metadata_etcd_timeout_ms = Property(
         "metadata.etcd.timeout.ms", INT, 500, at_least(10), own=True,
-        doc="The time that a member of etcd has for an answer; then the next one is asked.",
+        doc="The time limit of one attempt at one member of etcd; after it the next member is used.",
     )

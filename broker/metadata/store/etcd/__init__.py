@@ -7,7 +7,7 @@ grpcio serves one event loop of a process.
 |---|---|
 | `store` | `EtcdStore`: ranges, transactions, and what belongs to them: watches, sessions |
 | `options` | the endpoints, credentials and times of a store, and the counts of its errors |
-| `watch` | one watch: a stream that is resumed at the last whole revision, and asked for its progress |
+| `watch` | one watch: a stream that is resumed at the last whole revision; requests of progress |
 | `revisions` | the batches of a watch: the responses of etcd, split into whole revisions |
 | `session` | a lease that is kept alive, and its deadline |
 | `client` | calls: each to one endpoint with a time limit, then to the next; what was certainly not applied |

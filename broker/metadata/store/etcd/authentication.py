@@ -37,7 +37,7 @@ class Authentication:
         return bool(self._username)
 
     async def token(self, endpoint: Endpoint) -> str:
-        """Return the token for a call; "" if there is no user, or etcd asks for none.
+        """Return the token for a call; "" if there is no user, or etcd requires none.
 
         Raises `NotServedError` if `endpoint` does not answer, because the call itself has not been made, and
         `StoreAccessError` for a wrong user or password.

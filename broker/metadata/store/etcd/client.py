@@ -44,7 +44,7 @@ REFUSAL_INTERVAL = 60.0
 """Seconds between two log lines about the same refusal."""
 
 _LEADER = ("hasleader", "true")
-"""The header with which a member that knows no leader refuses a call at once, and ends a stream when it loses it."""
+"""With this header a member without a leader refuses a call at once, and ends a stream when it loses its leader."""
 
 
 class Client:

@@ -1,7 +1,7 @@
 """One channel for each endpoint, and the endpoint in use.
 
-All calls and watches use the same endpoint until it gives no answer; then the next. gRPC's own retries are off: a
-transaction that was sent must not be sent again behind its owner's back. A channel connects again by itself.
+All calls and watches use the same endpoint until it gives no answer; then the next one. gRPC's own retries are off,
+because they would send a transaction twice. A channel connects again by itself.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ etcd's clock for the lease starts after `t_send`, so that the owner stops relyin
 can see them vanish; the margin allows for clocks of different speed. The deadline is on a clock that does not stop
 while the machine sleeps.
 
-Whether the lease is over only etcd can say: after an outage of etcd it may still exist.
+Only an answer of etcd ends the session: after an outage of etcd the lease may still exist.
 """
 
 from __future__ import annotations

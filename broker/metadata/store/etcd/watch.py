@@ -6,7 +6,7 @@ connect ─► create the watch at `reached` ─► confirmed ─► request pro
    └── next endpoint ◄── error, end, or silence ◄────────────────────────────────┘
 ```
 
-Progress is requested every 0.5 s, and at once for a caller that waits for a revision: the answer shows that the stream
+Progress is requested every 0.5 s, and at once for a caller that waits for a revision. The answer shows that the stream
 is alive, and moves the owner's revision past foreign keys. A server answers only when it has sent every change, and
 with its own revision, which may be older than one that another server has reported; then the request is repeated.
 
@@ -138,7 +138,7 @@ class EtcdWatch:
                 self._client.options.counts.compactions += 1
                 raise
             except StoreError as error:
-                # An operator must correct it; meanwhile the owner goes on with what it has.
+                # Only an operator can correct it; until then the owner keeps what it has.
                 _LOG.debug("etcd watch refused", error=str(self._client.refused(error)))
                 await asyncio.sleep(_REFUSED_PAUSE)
 

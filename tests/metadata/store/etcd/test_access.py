@@ -165,7 +165,7 @@ async def test_a_watch_without_permission_waits_for_it(guarded: etcd.Cluster, op
     assert (await asyncio.wait_for(waiting, 30)).revision == revision
 
 
-async def test_a_password_that_etcd_does_not_ask_for_is_not_needed(one: etcd.Cluster, open_store: Open) -> None:
+async def test_a_password_is_ignored_if_etcd_requires_none(one: etcd.Cluster, open_store: Open) -> None:
     store = open_store(*one.endpoints, username="odradek", password="secret")
 
     assert (await store.txn((), (Put(b"a", b""),))).ok
