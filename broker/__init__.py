@@ -2,7 +2,8 @@
 
 | module | what |
 |---|---|
-| `broker`, `log_dir_startup` | builds, starts and stops every part; creates and opens the log directories |
+| `broker` | builds, starts and stops every part |
+| `startup` | opening the log directories, and the metadata store |
 | `descriptor_budget` | the limits of open files and connections |
 | `server`, `apis`, `handlers`, `request` | requests: sockets; the served APIs; one module an API; what handlers share |
 | `maintenance` | periodic work on the logs: retention, compaction, flushes, checkpoints |

@@ -26,19 +26,20 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from odradek.broker.apis.table import HandlerTable
+from odradek.broker.build_info import version
 from odradek.broker.clock import Clock, SystemClock, boot_id
 from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.descriptor_budget import current_budget
-from odradek.broker.log_dir_startup import make_log_dirs, open_log_dirs
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.adoption import adopt_if_due
 from odradek.broker.metadata.deleted_topics import SWEEP_INTERVAL_MS, sweep
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
-from odradek.broker.metadata.registration import advertised_listeners
+from odradek.broker.metadata.registration import Installation, advertised_listeners
 from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore, copy_store
+from odradek.broker.metadata.store.store import MetadataStore
 from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
@@ -50,6 +51,9 @@ from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
+from odradek.broker.startup.embedded_config import embedded_config
+from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
+from odradek.broker.startup.metadata_store import Readiness, open_shared_store, session_seconds, shared_cluster_id
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
@@ -65,8 +69,6 @@ FINISH_SECONDS = 1.0
 
 READ_ONLY = {"auto.create.topics.enable": "false"}
 """Properties of a read-only broker, which override its configuration."""
-
-_EMBEDDED = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
 
 
 class _Purgatories(NamedTuple):
@@ -94,10 +96,12 @@ class Broker:
         read_only: bool = False,
         clock: Clock | None = None,
         randomness: Randomness | None = None,
+        store: MetadataStore | None = None,
     ) -> None:
+        """`store`: a metadata store that several brokers of this process share, in place of etcd; it stays open."""
         self._temporary: Path | None = None
         if not isinstance(config, BrokerConfig):
-            config = self._embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
+            config, self._temporary = embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
         self.config = config
         self._read_only = read_only
         self._budget = current_budget(len(config.log_dirs))
@@ -114,6 +118,9 @@ class Broker:
         self._server: Server | None = None
         self._partitions: Partitions | None = None
         self._gauges = BrokerGauges()
+        self._shared_store = store
+        self._is_member = store is not None or bool(config.metadata_etcd_endpoints)  # of a cluster of several brokers
+        self._readiness = Readiness()
         self._is_clean = not read_only
         self._has_started = False
 
@@ -162,21 +169,20 @@ class Broker:
     async def stop(self) -> None:
         """Answer all received requests, flush and close the logs, and release all resources."""
         self._gauges.state = STOPPING
+        self._readiness.reason = "it is stopping"
         await self._stack.aclose()
 
     async def _start(self) -> None:
         """Start in the order of the module's docstring; the callbacks on the stack undo it in reverse."""
         loop, stack = asyncio.get_running_loop(), self._stack
-        stack.callback(self._remove_temporary)
+        if self._temporary is not None:
+            stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
         threads = DiskThreads(loop)
         stack.push_async_callback(threads.close)
         if self.config.metrics_port >= 0:
             await self._start_status_server()
         self._gauges.state = RECOVERY
-        self.log_dirs = await self._open_log_dirs(threads)
-        stack.push_async_callback(self._close_log_dirs, self.log_dirs, threads)
-        store = await SqliteStore.open(await self._metadata_path(self.log_dirs.first, threads))
-        stack.push_async_callback(store.close)
+        store = await self._open_storage(threads)
         tasks = BackgroundTasks(self._fail)
         purgatories = _Purgatories(Purgatory("Produce", loop), Purgatory("Groups", loop), Purgatory("Fetch", loop))
         self._build(store, threads, tasks, purgatories)
@@ -194,7 +200,7 @@ class Broker:
         self._gauges.state = RUNNING
 
     def _build(
-        self, store: SqliteStore, threads: DiskThreads, tasks: BackgroundTasks, purgatories: _Purgatories
+        self, store: MetadataStore, threads: DiskThreads, tasks: BackgroundTasks, purgatories: _Purgatories
     ) -> None:
         """Create every part between the log and the sockets; none runs yet."""
         config = self.config
@@ -265,17 +271,21 @@ class Broker:
         if config.metrics_port >= 0:
             tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
 
-    def _metadata(self, store: SqliteStore) -> Metadata:
-        meta = self.log_dirs.first.meta
+    def _metadata(self, store: MetadataStore) -> Metadata:
         return Metadata(
             self.config,
             store,
-            cluster_id=meta.cluster_id,
-            log_dir_ids=[each.meta.directory_id for each in self.log_dirs.online],
-            boot_id=boot_id(),
+            installation=Installation(
+                self.log_dirs.first.meta.cluster_id,
+                tuple(each.meta.directory_id for each in self.log_dirs.online),
+                boot_id(),
+                version() if self._is_member else "",
+            ),
             clock=self._clock,
             randomness=self._randomness,
             on_failure=self._fail,
+            session_seconds=session_seconds(self.config),
+            is_shared=self._is_member,
         )
 
     def _group_coordinator(
@@ -312,11 +322,13 @@ class Broker:
     def _why_not_ready(self) -> str | None:
         if self.failed.is_set():
             return "it failed"
-        return None if self._gauges.state == RUNNING else "it is starting or stopping"
+        return None if self._gauges.state == RUNNING else self._readiness.reason
 
-    async def _open_log_dirs(self, threads: DiskThreads) -> LogDirs:
-        log_dirs = make_log_dirs(
-            self.config,
+    async def _open_storage(self, threads: DiskThreads) -> MetadataStore:
+        """Open the log directories and the metadata store; `startup.metadata_store` has the order."""
+        config, stack = self.config, self._stack
+        self.log_dirs = log_dirs = make_log_dirs(
+            config,
             read_only=self._read_only,
             max_open_files=self._budget.files_per_log_dir,
             clock=self._clock,
@@ -324,17 +336,28 @@ class Broker:
             metrics=self.metrics,
             on_failure=self._log_dir_failed,
         )
-        await open_log_dirs(log_dirs, self.config, threads, self._clock)
-        return log_dirs
+        if not self._is_member:
+            await open_log_dirs(log_dirs, config, threads, self._clock, config.cluster_id)
+            stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
+            store: MetadataStore = await SqliteStore.open(await self._metadata_path(log_dirs.first, threads))
+            stack.push_async_callback(store.close)
+            return store
+        store = self._shared_store or await open_shared_store(config, self._clock, stack, self._readiness)
+        stored_id = await threads.run(log_dirs.stored_cluster_id)
+        cluster_id = await shared_cluster_id(config, store, stored_id, self._clock, self._randomness)
+        await open_log_dirs(log_dirs, config, threads, self._clock, cluster_id)
+        stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
+        return store
 
     async def _metadata_path(self, log_dir: LogDir, threads: DiskThreads) -> Path:
         """Return the path of the metadata store: in the log directory, or of a copy for a read-only broker."""
         path = log_dir.path / FILE_NAME
         if not self._read_only:
             return path
-        self._temporary = Path(tempfile.mkdtemp(prefix="odradek-"))
-        await threads.run(copy_store, path, self._temporary)
-        return self._temporary / FILE_NAME
+        copy = Path(tempfile.mkdtemp(prefix="odradek-"))
+        self._stack.callback(shutil.rmtree, copy, ignore_errors=True)
+        await threads.run(copy_store, path, copy)
+        return copy / FILE_NAME
 
     async def _close_log_dirs(self, log_dirs: LogDirs, threads: DiskThreads) -> None:
         await threads.run(log_dirs.close, clean=self._is_clean)
@@ -372,14 +395,3 @@ class Broker:
         if self._server is None:
             raise RuntimeError("the broker is not started")
         return self._server
-
-    def _embedded_config(self, overrides: Mapping[str, str]) -> BrokerConfig:
-        properties = {**_EMBEDDED, **overrides}
-        if not {"log.dirs", "log.dir"} & properties.keys():
-            self._temporary = Path(tempfile.mkdtemp(prefix="odradek-"))
-            properties["log.dirs"] = str(self._temporary)
-        return BrokerConfig.load(None, properties)
-
-    def _remove_temporary(self) -> None:
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)

@@ -20,7 +20,7 @@ from odradek.broker.config.ignored_properties import IGNORED_PROPERTIES, reason_
 from odradek.broker.config.java_properties import MalformedPropertiesError, decode, parse
 from odradek.broker.config.property import NOT_YET, Property, Table, attribute_name
 from odradek.broker.config.rules import broken_rules, security_protocols
-from odradek.broker.config.tables.cluster import MetadataStoreProperties
+from odradek.broker.config.tables.cluster import MembershipProperties, MetadataStoreProperties
 from odradek.broker.config.tables.consumer_groups import ConsumerGroupProperties
 from odradek.broker.config.tables.groups import GroupProperties
 from odradek.broker.config.tables.identity import IdentityProperties, LogDirProperties
@@ -49,6 +49,7 @@ class BrokerConfig(
     IdentityProperties,
     LogDirProperties,
     MetadataStoreProperties,
+    MembershipProperties,
     NetworkProperties,
     TopicProperties,
     RetentionProperties,

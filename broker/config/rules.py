@@ -11,6 +11,7 @@ from odradek.broker.config.endpoints import Endpoint
 SERVED_PROTOCOLS = ("PLAINTEXT",)
 _WILDCARD_HOSTS = ("0.0.0.0", "::")  # noqa: S104 - refused, not bound
 _CODECS = range(5)
+_SHORTEST_SESSION_MS = 2000  # etcd ends no session earlier
 _KNOWN_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -66,13 +67,26 @@ def _log_dirs(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _etcd(values: Mapping[str, Any], declared: AbstractSet[str]) -> Iterator[str]:
-    if values["metadata.etcd.endpoints"] and declared.isdisjoint(("node.id", "broker.id")):
-        yield "metadata.etcd.endpoints: set node.id too, to a number that no other broker of the cluster has"
+    if values["metadata.etcd.endpoints"]:
+        yield from _cluster(values, declared)
     for one, other in (("username", "password"), ("certificate.file", "key.file")):
         names = [f"metadata.etcd.{part}" for part in (one, other)]
         are_set = [values[name] is not None for name in names]
         if any(are_set) and not all(are_set):
             yield f"{names[are_set.index(True)]} is set, so {names[are_set.index(False)]} must be set too"
+
+
+def _cluster(values: Mapping[str, Any], declared: AbstractSet[str]) -> Iterator[str]:
+    """The rules of a broker that others must find, and tell from themselves."""
+    if declared.isdisjoint(("node.id", "broker.id")):
+        yield "metadata.etcd.endpoints: set node.id too, to a number that no other broker of the cluster has"
+    if values["advertised.listeners"] is None:
+        for endpoint in values["listeners"]:
+            if not endpoint.host or endpoint.host in _WILDCARD_HOSTS:
+                yield f"advertised.listeners: set it, because other brokers cannot connect to {endpoint} (listeners)"
+    timeout_ms = values["broker.session.timeout.ms"]
+    if timeout_ms < _SHORTEST_SESSION_MS:
+        yield f"broker.session.timeout.ms = {timeout_ms}: in a cluster it is at least {_SHORTEST_SESSION_MS}"
 
 
 def _listeners(values: Mapping[str, Any]) -> Iterator[str]:

@@ -18,13 +18,14 @@ from typing import Any
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.cluster_record import begin_cluster, find_cluster
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import ImageChange, MetadataImage, TopicImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.membership import Membership
-from odradek.broker.metadata.registration import Identity, RegistrationError
+from odradek.broker.metadata.registration import Identity, Installation, RegistrationError
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import (
     KV,
@@ -33,15 +34,13 @@ from odradek.broker.metadata.store.store import (
     CompactedError,
     MetadataStore,
     Op,
-    Put,
     StoreError,
     StoreFailedError,
     TxnResult,
     Watch,
-    absent,
 )
 from odradek.broker.metadata.time_limit import limited
-from odradek.broker.metadata.values import ClusterRecord, ControllerRecord, Listener, decode_cluster, encode
+from odradek.broker.metadata.values import ClusterRecord, ControllerRecord, Listener
 from odradek.broker.randomness import Randomness
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -63,28 +62,24 @@ class Metadata:
         config: BrokerConfig,
         store: MetadataStore,
         *,
-        cluster_id: str,
-        log_dir_ids: Sequence[str],
-        boot_id: str,
+        installation: Installation,
         clock: Clock,
         randomness: Randomness,
         on_failure: Callable[[str, BaseException], None],
         session_seconds: float = SESSION_SECONDS,
-        software: str = "",
+        is_shared: bool = False,
     ) -> None:
-        """`cluster_id` and `log_dir_ids` are from meta.properties; `on_failure(part, error)` must stop the broker."""
+        """`on_failure(part, error)` must stop the broker; `is_shared`: other brokers may use the store, too."""
         self.current_config = CurrentConfig(config)
         self.store = store
-        self.keys = Keys()
+        self.keys = Keys(config.metadata_etcd_namespace)
+        self.is_shared = is_shared
+        self._installation = installation
         self.randomness = randomness
         self.image = MetadataImage()
         self.broker_epoch = 0
         self.on_broker_epoch: list[Callable[[int], None]] = []  # called with each epoch, a new one after a lost session
         self._session_seconds = session_seconds
-        self._software = software
-        self._cluster_id = cluster_id
-        self._log_dir_ids = tuple(log_dir_ids)
-        self._boot_id = boot_id
         self.clock = clock
         self._on_failure = on_failure
         self._callbacks: list[OnChange] = [lambda change: self.current_config.apply(change.after)]
@@ -110,12 +105,12 @@ class Metadata:
         incarnation = uuid_to_text(self.randomness.uuid())
         identity = Identity(
             self.config.node_id,
-            self._log_dir_ids,
-            self._boot_id,
+            self._installation.log_dir_ids,
+            self._installation.boot_id,
             incarnation,
             self.config.broker_rack,
             list(listeners),
-            self._software,
+            self._installation.software,
         )
         record = ControllerRecord(self.config.node_id, incarnation)
         self._controller = Controller(self.store, self.keys, record, self._allows_unclean)
@@ -225,15 +220,15 @@ class Metadata:
         return self.current_config.log_config(topic.configs).unclean_leader_election_enable
 
     async def _check_cluster(self) -> None:
-        record = ClusterRecord(self._cluster_id, self.clock.time_ms())
-        new = (Put(self.keys.cluster, encode(record)), Put(self.keys.adopting, b""))
-        await commit(self.store, (absent(self.keys.cluster),), new)
-        (found,), _ = await self.store.range(self.keys.cluster)
-        stored = decode_cluster(found.value)
-        if stored.id != self._cluster_id:
-            raise RegistrationError(
-                f"the metadata belong to cluster {stored.id}, the log directory to {self._cluster_id}"
-            )
+        cluster_id = self._installation.cluster_id
+        if self.is_shared:
+            stored = await find_cluster(self.store, self.keys)
+        else:
+            record = ClusterRecord(cluster_id, self.clock.time_ms())
+            stored = await begin_cluster(self.store, self.keys, record, adopts=True)
+        if stored is None or stored.id != cluster_id:
+            owner = "no cluster" if stored is None else f"cluster {stored.id}"
+            raise RegistrationError(f"the metadata belong to {owner}, the log directory to {cluster_id}")
 
     async def _load(self) -> None:
         kvs, revision = await self.store.range(self.keys.prefix)

@@ -60,6 +60,18 @@ def advertised_listeners(config: BrokerConfig, addresses: Mapping[str, tuple[str
     return [Listener(name, config.security_protocol(name), *address) for name, address in addresses.items()]
 
 
+class Installation(NamedTuple):
+    """A broker's log directories and software, which it knows before it registers.
+
+    `log_dir_ids`: of the directories that work, the first with the metadata; `boot_id`: of the system ("": unknown).
+    """
+
+    cluster_id: str
+    log_dir_ids: tuple[str, ...]
+    boot_id: str
+    software: str = ""
+
+
 class Identity(NamedTuple):
     """The identity of a broker.
 

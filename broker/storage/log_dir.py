@@ -42,6 +42,7 @@ from odradek.broker.storage.names import (
     HIGH_WATERMARKS,
     LOCK,
     LOG_START_OFFSETS,
+    META_PROPERTIES,
     RAFT_METADATA,
     RECOVERY_POINTS,
     deleted_directory,
@@ -138,6 +139,22 @@ class LogDir:
         except BaseException:
             self._release()
             raise
+
+    def stored_cluster_id(self) -> str | None:
+        """The id of the cluster in a directory that is not open, None if it is new or does not exist.
+
+        Raises `LogDirRefusedError` for partitions without an identity, `MalformedFileError`, `OSError`.
+        """
+        meta = read_meta_properties(self._files, self._path)
+        if meta is not None:
+            return meta.cluster_id
+        try:
+            entries = self._files.scan(self._path)
+        except FileNotFoundError:
+            return None
+        if any(entry.is_directory and parse_partition_directory(entry.name) for entry in entries):
+            raise LogDirRefusedError(f"log directory {self._path} has partitions, but no {META_PROPERTIES}")
+        return None
 
     def _take_lock(self) -> None:
         try:

@@ -55,6 +55,14 @@ class LogDirs:
     def offline(self) -> list[LogDir]:
         return [each for each in self.directories if each.failure.error is not None]
 
+    def stored_cluster_id(self) -> str | None:
+        """The cluster of the directories before they are opened, None if they are new.
+
+        Raises `LogDirRefusedError` for partitions without an identity, `MalformedFileError`, `OSError`.
+        """
+        stored = (directory.stored_cluster_id() for directory in self.directories)
+        return next((each for each in stored if each is not None), None)
+
     def open(
         self,
         config_for: ConfigForTopic,

@@ -96,7 +96,7 @@ async def test_a_partition_whose_log_cannot_be_created_is_retried(
 ) -> None:
     monkeypatch.setattr(partitions, "_RETRY_SECONDS", 0.01)
     files = FewFiles()
-    monkeypatch.setattr("odradek.broker.log_dir_startup.OsFiles", lambda: files)
+    monkeypatch.setattr("odradek.broker.startup.log_dirs.OsFiles", lambda: files)
     async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
         files.failures = 3
         await create(wire, "t")
@@ -114,7 +114,7 @@ async def test_groups_whose_log_cannot_be_created_or_read_are_retried(
     monkeypatch.setattr(partitions, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(runtime, "_LOAD_RETRY_SECONDS", 0.01)
     files = FewFiles()
-    monkeypatch.setattr("odradek.broker.log_dir_startup.OsFiles", lambda: files)
+    monkeypatch.setattr("odradek.broker.startup.log_dirs.OsFiles", lambda: files)
     settings = {"log.dirs": str(tmp_path), "offsets.topic.num.partitions": "1"}
     async with Broker(settings) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")

@@ -295,3 +295,29 @@ def test_one_of_several_brokers_has_a_node_id_of_its_own() -> None:
     for name in ("node.id", "broker.id"):
         config = BrokerConfig.load(None, etcd | {name: "3"})
         assert config.metadata_etcd_endpoints == ["etcd-1:2379", "etcd-2:2379", "[::1]:2379"]
+
+
+CLUSTER = {"metadata.etcd.endpoints": "etcd-1:2379", "node.id": "1", "listeners": "PLAINTEXT://broker-1:9092"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"listeners": "PLAINTEXT://:9092"}, r"advertised\.listeners: set it, because other brokers cannot connect"),
+        ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, r"cannot connect to PLAINTEXT://0\.0\.0\.0:9092"),
+        ({"broker.session.timeout.ms": "1999"}, r"session\.timeout\.ms = 1999: in a cluster it is at least 2000"),
+    ],
+)
+def test_a_member_of_a_cluster_has_rules_that_a_broker_alone_has_not(properties: dict[str, str], message: str) -> None:
+    BrokerConfig.load(None, properties)
+    BrokerConfig.load(None, CLUSTER)
+    BrokerConfig.load(
+        None,
+        CLUSTER
+        | properties
+        | {"advertised.listeners": "PLAINTEXT://broker-1:9092"}
+        | ({"broker.session.timeout.ms": "2000"}),
+    )
+
+    with pytest.raises(ConfigError, match=message):
+        BrokerConfig.load(None, CLUSTER | properties)

@@ -144,7 +144,7 @@ async def test_the_tasks_stop_after_a_running_checkpoint_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = SlowCheckpoints()
-    monkeypatch.setattr("odradek.broker.log_dir_startup.OsFiles", lambda: files)
+    monkeypatch.setattr("odradek.broker.startup.log_dirs.OsFiles", lambda: files)
     properties = {"log.dirs": str(tmp_path), "log.flush.offset.checkpoint.interval.ms": "1"}
     async with Broker({"log.dirs": str(tmp_path)}) as broker:
         tasks, threads = BackgroundTasks(lambda name, error: None), DiskThreads(asyncio.get_running_loop())

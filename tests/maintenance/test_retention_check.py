@@ -183,7 +183,7 @@ class CountingFiles(OsFiles):
 
 async def test_the_second_check_of_a_log_reads_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = CountingFiles()
-    monkeypatch.setattr("odradek.broker.log_dir_startup.OsFiles", lambda: files)
+    monkeypatch.setattr("odradek.broker.startup.log_dirs.OsFiles", lambda: files)
     for topic, retention_ms in (("t", "-1"), ("u", "604800000")):
         async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
             await create(wire, topic, 20, retention_ms=retention_ms)

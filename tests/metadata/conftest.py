@@ -10,6 +10,7 @@ import uvloop
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.registration import Installation
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
 from odradek.broker.metadata.store.store import MetadataStore
@@ -69,9 +70,9 @@ async def start() -> AsyncIterator[Start]:
                 None, {"node.id": str(node_id)} | {name.replace("_", "."): text for name, text in overrides.items()}
             ),
             store,
-            cluster_id=cluster_id,
-            log_dir_ids=log_dir_ids or [log_dir_id or f"log dir {node_id}"],
-            boot_id=boot_id,
+            installation=Installation(
+                cluster_id, tuple(log_dir_ids or [log_dir_id or f"log dir {node_id}"]), boot_id, software="0.0"
+            ),
             clock=ManualClock(),
             randomness=SeededRandomness(node_id + len(started)),
             on_failure=lambda _what, error: reported.append(error),

@@ -70,3 +70,17 @@ class MetadataStoreProperties(Table):
         "metadata.etcd.timeout.ms", INT, 500, at_least(10), own=True,
         doc="The time limit of one attempt at one member of etcd; after it the next member is used.",
     )
+
+
+class MembershipProperties(Table):
+    """The session of a broker in a cluster of several."""
+
+    broker_session_timeout_ms = Property(
+        "broker.session.timeout.ms", INT, 9000,
+        doc="The time after which the other brokers take the place of one that is silent. At least 2000 in a cluster.",
+    )
+    broker_heartbeat_interval_ms = Property(
+        "broker.heartbeat.interval.ms", INT, 2000,
+        doc="The most time between two signs of life of a broker in the metadata store; a fifth of its session, if "
+        "that is less.",
+    )

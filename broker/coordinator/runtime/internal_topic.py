@@ -70,7 +70,9 @@ class InternalTopic(msgspec.Struct, frozen=True):
         topic = metadata.image.topics.get(self.name)
         if topic is not None:
             return topic
-        replicas = min(self.replication_factor, len(metadata.image.brokers))
+        replicas = self.replication_factor
+        if not metadata.is_shared:  # else the first client of a starting cluster would fix it at one replica
+            replicas = min(replicas, len(metadata.image.brokers))
         try:
             return await create_topic(metadata, self.name, self.partitions_count, replicas, configs=self.configs)
         except KafkaError as error:

@@ -57,6 +57,9 @@ class EmbeddedStore:
         self._tasks: set[asyncio.Task[TxnResult]] = set()
         self._failure: StoreFailedError | None = None
 
+    async def check(self, prefix: bytes) -> None:  # noqa: ARG002 - it is this process's own
+        self._check_usable()
+
     async def range(self, prefix: bytes) -> tuple[list[KV], int]:
         self._check_usable()
         return [self._kvs[key] for key in self._under(prefix)], self._revision

@@ -14,8 +14,8 @@ from odradek.broker.metadata.store.store import MetadataStore, StoreFailedError
 async def open_store(config: BrokerConfig, path: Path, clock: Clock, *, heartbeat: float = 2.0) -> MetadataStore:
     """Open the store in etcd if `config` has endpoints, else the one in the SQLite file at `path`.
 
-    `heartbeat`: the most seconds between two signs of life in etcd. Nothing is sent to etcd yet: see
-    `EtcdStore.check_server`. Raises `StoreFailedError`.
+    `heartbeat`: the most seconds between two signs of life in etcd. Nothing is sent to etcd yet: `check` does that.
+    Raises `StoreFailedError`.
     """
     if not config.metadata_etcd_endpoints:
         return await SqliteStore.open(path)

@@ -178,6 +178,10 @@ class MetadataStore(Protocol):
     All methods may raise `StoreUnreachableError`, `StoreAccessError` and `StoreFailedError`.
     """
 
+    async def check(self, prefix: bytes) -> None:
+        """Check that the store can be used for keys under `prefix`; raise `StoreFailedError` if it is too old."""
+        ...
+
     async def range(self, prefix: bytes) -> tuple[list[KV], int]:
         """Return the keys that start with `prefix`, sorted, and the revision at which they were read."""
         ...

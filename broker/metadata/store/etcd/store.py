@@ -67,6 +67,10 @@ class EtcdStore:
         await self._client.read(RANGE, range_request(prefix, prefix, 1, 0))
         return version
 
+    async def check(self, prefix: bytes) -> None:
+        """As `check_server`."""
+        await self.check_server(prefix)
+
     async def range(self, prefix: bytes) -> tuple[list[KV], int]:
         while True:
             try:

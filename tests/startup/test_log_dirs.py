@@ -7,10 +7,10 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
-from odradek.broker.log_dir_startup import make_log_dirs, open_log_dirs
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import SeededRandomness
 from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
 from odradek.broker.testing.clock import ManualClock
 from tests.handlers.requests import batch, create, produce
 from tests.wire import Wire
@@ -48,7 +48,7 @@ async def test_recovery_logs_its_progress_once_a_second(tmp_path: Path, caplog: 
         metrics=Metrics(),
         on_failure=lambda log_dirs, index, error: None,
     )
-    await open_log_dirs(log_dirs, config, threads, clock)
+    await open_log_dirs(log_dirs, config, threads, clock, None)
     await threads.run(log_dirs.close)
     await threads.close()
     told = [message for message in caplog.messages if message.startswith("recovering topic=t ")]

@@ -70,10 +70,12 @@ def make_log_dirs(
     return log_dirs
 
 
-async def open_log_dirs(log_dirs: LogDirs, config: BrokerConfig, threads: DiskThreads, clock: Clock) -> None:
-    """Open and recover them. On cancellation, recovery ends at its next batch, and they are closed.
+async def open_log_dirs(
+    log_dirs: LogDirs, config: BrokerConfig, threads: DiskThreads, clock: Clock, cluster_id: str | None
+) -> None:
+    """Open and recover them; `cluster_id` must be theirs, and new ones get it.
 
-    Raises `LogDirRefusedError` or `OSError`.
+    On cancellation, recovery ends at its next batch, and they are closed. Raises `LogDirRefusedError` or `OSError`.
     """
     defaults = log_config(config)
     is_cancelled = False
@@ -91,7 +93,7 @@ async def open_log_dirs(log_dirs: LogDirs, config: BrokerConfig, threads: DiskTh
         log_dirs.open,
         lambda _: defaults,
         node_id=config.node_id,
-        cluster_id=config.cluster_id,
+        cluster_id=cluster_id,
         progress=progress,
     )
     try:

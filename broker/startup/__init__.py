@@ -1,0 +1,8 @@
+"""The steps of a start that have rules of their own. `broker` takes them.
+
+| module | what |
+|---|---|
+| `log_dirs` | opening the log directories, with recovery |
+| `metadata_store` | opening the metadata store; the cluster in a shared one |
+| `embedded_config` | the configuration of a broker in another program's process |
+"""

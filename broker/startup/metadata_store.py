@@ -1,0 +1,94 @@
+"""The metadata store of a starting broker: the choice, the wait until it can be reached, the cluster in it.
+
+```
+metadata.etcd.endpoints set     etcd ─► reachable? ─► cluster of the store ─► the log directories take its id
+else                            log directories ─► SQLite in the first of them, whose cluster is theirs
+```
+
+A store in etcd that cannot be reached is awaited, with a line in the log every ten seconds: brokers and etcd often
+start together, in any order. A wrong password or certificate ends the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.cluster_record import cluster_to_join
+from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.store.opening import open_store
+from odradek.broker.metadata.store.store import MetadataStore, StoreUnreachableError
+from odradek.broker.metadata.values import ClusterRecord
+from odradek.broker.randomness import Randomness
+from odradek.broker.structured_logging import StructuredLogger
+from odradek.protocol.uuids import uuid_to_text
+
+_LOG = StructuredLogger(__name__)
+
+_RETRY_SECONDS: Final = 0.5
+_LOG_SECONDS: Final = 10.0
+_EXPIRY_MARGIN_MS: Final = 1000
+_SHORTEST_SESSION_SECONDS: Final = 2
+
+STARTING: Final = "it is starting"
+
+
+class Readiness:
+    """The reason why a broker does not serve clients yet, or any more; for `/readyz`."""
+
+    def __init__(self) -> None:
+        self.reason = STARTING
+
+
+def session_seconds(config: BrokerConfig) -> int:
+    """Return the time to live of a broker's session in a shared store.
+
+    One second less than broker.session.timeout.ms: etcd counts in whole seconds, and ends a session up to half a second
+    late. So a silent broker is replaced within the timeout.
+    """
+    return max((config.broker_session_timeout_ms - _EXPIRY_MARGIN_MS) // 1000, _SHORTEST_SESSION_SECONDS)
+
+
+async def open_shared_store(
+    config: BrokerConfig, clock: Clock, stack: AsyncExitStack, readiness: Readiness
+) -> MetadataStore:
+    """Open the store in etcd, to be closed by `stack`, and return it when it can be used; see `reach`."""
+    store = await open_store(config, Path(), clock, heartbeat=config.broker_heartbeat_interval_ms / 1000)
+    stack.push_async_callback(store.close)
+    await reach(store, Keys(config.metadata_etcd_namespace), clock, readiness)
+    return store
+
+
+async def reach(store: MetadataStore, keys: Keys, clock: Clock, readiness: Readiness) -> None:
+    """Return when the store can be used; meanwhile `readiness` has the reason why it cannot.
+
+    Raises `StoreAccessError`, `StoreFailedError`.
+    """
+    logged_at: float | None = None
+    while True:
+        try:
+            await store.check(keys.prefix)
+        except StoreUnreachableError as error:
+            readiness.reason = f"the metadata store cannot be reached: {error}"
+            if logged_at is None or clock.monotonic() - logged_at >= _LOG_SECONDS:
+                logged_at = clock.monotonic()
+                _LOG.warning("waiting for the metadata store", reason=str(error))
+            await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            readiness.reason = STARTING
+            return
+
+
+async def shared_cluster_id(
+    config: BrokerConfig, store: MetadataStore, stored_id: str | None, clock: Clock, randomness: Randomness
+) -> str:
+    """Return the id of the cluster in a shared store; `stored_id` is that of the log directories, None if they are new.
+
+    Raises `RegistrationError`, `StoreError`.
+    """
+    new = ClusterRecord(config.cluster_id or uuid_to_text(randomness.uuid()), clock.time_ms())
+    return await cluster_to_join(store, Keys(config.metadata_etcd_namespace), stored_id, new)

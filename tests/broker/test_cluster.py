@@ -1,0 +1,158 @@
+"""Several brokers in one process, on a metadata store that they share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.metadata.registration import RegistrationError
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.topics import delete_topic
+from odradek.broker.storage.log_dir import LogDirRefusedError
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.handlers.requests import batch, fetch, produce, values_in
+from tests.wire import Wire
+
+Start = Callable[..., Awaitable[Broker]]
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[InMemoryStore]:
+    store = InMemoryStore()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def start(tmp_path: Path, store: InMemoryStore) -> AsyncIterator[Start]:
+    """Start a broker of the cluster on a directory of its own; all are stopped at the end."""
+    async with AsyncExitStack() as stack:
+
+        async def start(node_id: int, directory: str = "", **properties: str) -> Broker:
+            base = {"node.id": str(node_id), "log.dirs": str(tmp_path / (directory or str(node_id)))}
+            others = {name.replace("_", "."): text for name, text in properties.items()}
+            return await stack.enter_async_context(Broker(base | others, store=store))
+
+        yield start
+
+
+async def _metadata(broker: Broker, *topics: str) -> MetadataResponse:
+    async with Wire("127.0.0.1", broker.port) as wire:
+        return await wire.ask(MetadataRequest([MetadataRequestTopic(name=name) for name in topics]), 9)
+
+
+async def _seen(broker: Broker, *others: Broker) -> None:
+    """Wait until a broker has the others in its image."""
+    while not {other.config.node_id for other in others} <= broker.services.metadata.image.brokers.keys():
+        await broker.services.metadata.wait_for_revision(broker.services.metadata.image.revision + 1)
+
+
+async def test_brokers_are_one_cluster_whichever_is_asked(start: Start) -> None:
+    first, second = await start(1, broker_rack="a"), await start(2, broker_rack="b")
+    await _seen(first, second)
+
+    for broker in (first, second):
+        found = await _metadata(broker)
+        assert [(row.node_id, row.port, row.rack) for row in found.brokers] == [
+            (1, first.port, "a"), (2, second.port, "b"),
+        ]  # fmt: skip
+        assert (found.cluster_id, found.controller_id) == (first.log_dir.meta.cluster_id, 1)
+    assert second.log_dir.meta.cluster_id == first.log_dir.meta.cluster_id
+
+
+async def test_a_partition_is_served_by_the_broker_that_it_is_assigned_to(start: Start) -> None:
+    first, second = await start(1), await start(2)
+    await _seen(first, second)
+    async with Wire("127.0.0.1", first.port) as wire:
+        assignment = [CreatableReplicaAssignment(0, [1]), CreatableReplicaAssignment(1, [2])]
+        created = await wire.ask(CreateTopicsRequest([CreatableTopic("t", -1, -1, assignment)]), 5)
+        assert created.topics[0].error_code == ErrorCode.NONE
+        revision = first.services.metadata.image.revision
+        assert (await produce(wire, "t", batch(b"one"))).error_code == ErrorCode.NONE
+        assert (await produce(wire, "t", batch(b"x"), partition=1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    await second.services.metadata.wait_for_revision(revision)
+    await second.services.partitions.settled()
+    async with Wire("127.0.0.1", second.port) as wire:
+        assert (await produce(wire, "t", batch(b"two"), partition=1)).error_code == ErrorCode.NONE
+        assert values_in(await fetch(wire, "t", partition=1)) == [b"two"]
+        assert (await fetch(wire, "t")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    found = await _metadata(second, "t")
+    assert [row.leader_id for row in found.topics[0].partitions] == [1, 2]
+
+
+async def test_a_broker_that_stops_leads_no_more_and_leads_again_when_it_returns(
+    tmp_path: Path, store: InMemoryStore, start: Start
+) -> None:
+    first = await start(1)
+    async with Broker({"node.id": "2", "log.dirs": str(tmp_path / "2")}, store=store) as second:
+        await _seen(first, second)
+        async with Wire("127.0.0.1", first.port) as wire:
+            await wire.ask(CreateTopicsRequest([CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [2])])]), 5)
+        await second.services.metadata.wait_for_revision(first.services.metadata.image.revision)
+        await second.services.partitions.settled()
+        async with Wire("127.0.0.1", second.port) as wire:
+            assert (await produce(wire, "t", batch(b"kept"))).error_code == ErrorCode.NONE
+
+    while (found := await _metadata(first, "t")).topics[0].partitions[0].leader_id != -1:
+        pass
+    assert [row.node_id for row in found.brokers] == [1]
+
+    second = await start(2)
+    async with Wire("127.0.0.1", second.port) as wire:
+        assert values_in(await fetch(wire, "t")) == [b"kept"]
+
+
+async def test_a_broker_without_a_topic_that_was_deleted_meanwhile_deletes_its_log(
+    tmp_path: Path, store: InMemoryStore, start: Start
+) -> None:
+    first = await start(1)
+    async with Broker({"node.id": "2", "log.dirs": str(tmp_path / "2")}, store=store) as second:
+        await _seen(first, second)
+        async with Wire("127.0.0.1", first.port) as wire:
+            await wire.ask(CreateTopicsRequest([CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [2])])]), 5)
+        await second.services.metadata.wait_for_revision(first.services.metadata.image.revision)
+        await second.services.partitions.settled()
+        assert list(second.log_dir.logs) == [("t", 0)]
+    await delete_topic(first.services.metadata, name="t")
+
+    second = await start(2)
+    await second.services.partitions.settled()
+    assert not second.log_dir.logs
+    assert len(second.log_dir.deletions) == 1
+
+
+async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path, store: InMemoryStore, start: Start) -> None:
+    async with Broker({"node.id": "2", "log.dirs": str(tmp_path / "2")}):
+        pass
+    with pytest.raises(RegistrationError, match="the metadata store has no cluster"):
+        await start(2)
+    await start(1)
+
+    with pytest.raises(LogDirRefusedError, match="is of cluster"):
+        await start(2)
+
+
+async def test_the_offsets_topic_needs_its_full_replication_factor(start: Start) -> None:
+    first, second = await start(1), await start(2)
+    await _seen(first, second)
+    async with Wire("127.0.0.1", first.port) as wire:
+        found = await wire.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        assert found.coordinators[0].error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        third = await start(3)
+        await _seen(first, third)
+        found = await wire.ask(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
+        assert found.coordinators[0].error_code == ErrorCode.NONE
+    partitions = first.services.metadata.image.topics["__consumer_offsets"].partitions
+    assert {len(each.replicas) for each in partitions} == {3}

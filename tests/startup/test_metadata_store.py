@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import pytest
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.cluster_record import find_cluster
+from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.registration import RegistrationError
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.store import StoreAccessError, StoreUnreachableError
+from odradek.broker.randomness import SeededRandomness
+from odradek.broker.startup.metadata_store import Readiness, reach, session_seconds, shared_cluster_id
+from odradek.broker.testing.clock import ManualClock
+from tests.client.virtual_time import simulated
+
+KEYS = Keys()
+
+
+def _config(**properties: str) -> BrokerConfig:
+    return BrokerConfig.load(None, {name.replace("_", "."): value for name, value in properties.items()})
+
+
+@pytest.mark.parametrize(("timeout_ms", "seconds"), [("9000", 8), ("3000", 2), ("2000", 2), ("4999", 3)])
+def test_a_session_ends_within_the_timeout(timeout_ms: str, seconds: int) -> None:
+    assert session_seconds(_config(broker_session_timeout_ms=timeout_ms)) == seconds
+
+
+class _LateStore(InMemoryStore):
+    """Cannot be reached at first; the clock advances by a second with each attempt."""
+
+    def __init__(self, clock: ManualClock, attempts: int) -> None:
+        super().__init__()
+        self._clock = clock
+        self._attempts = attempts
+
+    async def check(self, prefix: bytes) -> None:
+        await super().check(prefix)
+        if self._attempts:
+            self._attempts -= 1
+            self._clock.advance(1000)
+            raise StoreUnreachableError("no server answered")
+
+
+@simulated
+async def test_a_store_that_cannot_be_reached_is_awaited(caplog: pytest.LogCaptureFixture) -> None:
+    clock = ManualClock()
+    readiness = Readiness()
+
+    with caplog.at_level(logging.WARNING):
+        reaching = asyncio.ensure_future(reach(_LateStore(clock, 25), KEYS, clock, readiness))
+        await asyncio.sleep(1)
+        assert readiness.reason == "the metadata store cannot be reached: no server answered"
+        await reaching
+
+    assert readiness.reason == "it is starting"
+    lines = [record.getMessage() for record in caplog.records]
+    assert len(lines) == 3, "one every ten seconds"
+    assert "waiting for the metadata store" in lines[0]
+
+
+@simulated
+async def test_a_store_that_refuses_access_is_not_awaited() -> None:
+    class Forbidding(InMemoryStore):
+        async def check(self, prefix: bytes) -> None:
+            raise StoreAccessError(f"no permission for {prefix!r}")
+
+    with pytest.raises(StoreAccessError):
+        await reach(Forbidding(), KEYS, ManualClock(), Readiness())
+
+
+async def test_the_first_broker_with_new_directories_begins_the_cluster() -> None:
+    store, clock = InMemoryStore(), ManualClock()
+
+    ids = await asyncio.gather(
+        *(shared_cluster_id(_config(), store, None, clock, SeededRandomness(seed)) for seed in range(3))
+    )
+
+    record = await find_cluster(store, KEYS)
+    assert record is not None
+    assert set(ids) == {record.id}
+    assert record.created == clock.time_ms()
+    assert await shared_cluster_id(_config(), store, record.id, clock, SeededRandomness(9)) == record.id
+    assert await shared_cluster_id(_config(), store, "another", clock, SeededRandomness(9)) == record.id, (
+        "the log directory refuses it"
+    )
+    assert not [kv for kv in (await store.range(KEYS.prefix))[0] if kv.key == KEYS.adopting]
+
+
+async def test_a_cluster_id_may_be_configured() -> None:
+    store = InMemoryStore()
+    config = _config(cluster_id="MkU3OEVBNTcwNTJENDM2Qk")
+
+    assert await shared_cluster_id(config, store, None, ManualClock(), SeededRandomness(1)) == "MkU3OEVBNTcwNTJENDM2Qk"
+
+
+async def test_a_store_without_a_cluster_takes_no_broker_that_has_one() -> None:
+    """It may have been emptied: its topics would be unknown, and the logs in the directory strays."""
+    store = InMemoryStore()
+
+    with pytest.raises(RegistrationError, match=r"no cluster under /odradek/v1.*of cluster old.*restore a backup"):
+        await shared_cluster_id(_config(), store, "old", ManualClock(), SeededRandomness(1))
+
+    assert await store.range(b"") == ([], 0)
