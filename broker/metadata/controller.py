@@ -67,13 +67,18 @@ class Controller:
         keys: Keys,
         record: ControllerRecord,
         allows_unclean: Callable[[TopicImage], bool],
+        request_progress: Callable[[int], None],
     ) -> None:
-        """`allows_unclean`: whether a topic prefers a leader that lacks records to none."""
+        """`allows_unclean`: whether a topic prefers a leader that lacks records to none.
+
+        `request_progress(revision)` is called when this waits for an image of that revision: there may be no change.
+        """
         self._store = store
         self._keys = keys
         self._lease = 0
         self._record = record
         self._allows_unclean = allows_unclean
+        self._request_progress = request_progress
         self._image: MetadataImage | None = None
         self._seen: dict[int, tuple[int, bool]] | None = None  # the brokers for which the last elections were complete
         self._unchecked: dict[bytes, None] = {}  # topics that have changed since then
@@ -130,7 +135,9 @@ class Controller:
             except LeaseLostError:
                 continue  # until `stand`
             # The outcome of a transaction arrives as an image; until then there may be more to do.
-            if image is self._image and image.revision >= self._answered:
+            if self._image is not None and self._image.revision < self._answered:
+                self._request_progress(self._answered)
+            elif image is self._image:
                 self._settled.set()
 
     async def _act(self, image: MetadataImage) -> None:

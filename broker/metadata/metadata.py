@@ -113,7 +113,7 @@ class Metadata:
             self._installation.software,
         )
         record = ControllerRecord(self.config.node_id, incarnation)
-        self._controller = Controller(self.store, self.keys, record, self._allows_unclean)
+        self._controller = Controller(self.store, self.keys, record, self._allows_unclean, self._request_progress)
         self._membership = membership = Membership(
             self.store,
             self.keys,
@@ -187,7 +187,7 @@ class Metadata:
             return
         future = asyncio.get_running_loop().create_future()
         self._waiting[future] = revision
-        self._request_progress()
+        self._request_progress(revision)
         try:
             await future
         finally:
@@ -237,7 +237,7 @@ class Metadata:
     async def _follow(self) -> None:
         while True:
             self._watch = watch = self.store.watch(self.keys.prefix, self.image.revision)
-            self._request_progress()
+            self._request_progress(max(self._waiting.values(), default=0))
             try:
                 async for batch in watch:
                     self._apply(batch)
@@ -246,10 +246,10 @@ class Metadata:
                 _LOG.warning("metadata reloaded, the store has dropped changes", revision=self.image.revision)
                 await self._load()
 
-    def _request_progress(self) -> None:
-        """Request the highest awaited revision: it may be of a foreign key, for which the watch has no batch."""
-        if self._waiting and self._watch is not None:
-            self._watch.request_progress(max(self._waiting.values()))
+    def _request_progress(self, revision: int) -> None:
+        """Request progress up to a revision: it may be of a foreign key, for which the watch has no batch."""
+        if self._watch is not None:
+            self._watch.request_progress(revision)
 
     def _apply(self, batch: Batch) -> None:
         change = next_image(self.keys, self.image, batch)

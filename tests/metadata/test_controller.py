@@ -105,7 +105,7 @@ async def test_a_deposed_controller_cannot_change_anything(shared: InMemoryStore
     keys = first.keys
     stale = msgspec.structs.replace(first.image, brokers={2: first.image.brokers[2]})
     record = ControllerRecord(1, "zombie")
-    zombie = Controller(shared, keys, record, lambda _: False)
+    zombie = Controller(shared, keys, record, lambda _: False, lambda _: None)
     zombie.epoch = stale.controller_epoch
     await _kill(shared, first)
     # Undo the changes of the new controller, except its key: only the key keeps the deposed one from changing anything.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from odradek.broker.config.bounds import at_least
-from odradek.broker.config.property import NOT_YET, Property, Table
+from odradek.broker.config.property import Property, Table
 from odradek.broker.config.types import INT, PASSWORD, STRING, InvalidValueError, Type, TypeCode, list_of, nullable
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]+):([0-9]{1,5})\Z")
@@ -37,7 +37,6 @@ class MetadataStoreProperties(Table):
         "metadata.etcd.endpoints", list_of(_address), [], own=True,
         doc="The members of etcd that store the cluster's metadata: host:port, ... Empty: this broker is the only one, "
         "and stores its metadata in its first log directory.",
-        differs=NOT_YET,
     )
     metadata_etcd_namespace = Property(
         "metadata.etcd.namespace", Type(TypeCode.STRING, _namespace), "odradek", own=True,
