@@ -75,6 +75,12 @@ class BrokerConnections:
         self._opened[key] = _Opened(address, connection)
         return connection
 
+    def drop(self, node_id: int, purpose: str) -> None:
+        """Close a connection that is not needed any more, if there is one."""
+        opened = self._opened.pop((node_id, purpose), None)
+        if opened is not None:
+            opened.connection.close()
+
     async def close(self) -> None:
         """Close all connections, and wait until they are closed; requests in flight fail."""
         self._is_closed = True

@@ -6,46 +6,16 @@ import msgspec
 import pytest
 
 from odradek.broker.interbroker.connections import BrokerConnections
-from odradek.broker.metadata.image import BrokerImage, MetadataImage
-from odradek.broker.metadata.values import RUNNING, Listener
 from odradek.client.errors import BrokerUnreachableError, ClientError, RequestTimeoutError
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-from tests.client.scripted_network import ScriptedNetwork
 from tests.client.virtual_time import simulated
-
-
-class _Place:
-    """Broker 1 of three, with connections to the others; `image` may be replaced."""
-
-    def __init__(self) -> None:
-        self.network = ScriptedNetwork(3)
-        brokers = {
-            node_id: BrokerImage(
-                node_id,
-                node_id,
-                [Listener("OTHER", "PLAINTEXT", "nowhere", 1), Listener("REPLICATION", "PLAINTEXT", *broker.address)],
-                None,
-                RUNNING,
-                "",
-                node_id,
-            )
-            for node_id, broker in self.network.brokers.items()
-        }
-        self.image = MetadataImage(brokers=brokers)
-        self.connections = BrokerConnections(
-            1, "REPLICATION", lambda: self.image, socket_timeout_ms=30_000, network=self.network
-        )
-
-    def move(self, node_id: int, to: int) -> None:
-        """Register a broker at the address of another one."""
-        moved = msgspec.structs.replace(self.image.brokers[node_id], listeners=self.image.brokers[to].listeners)
-        self.image = msgspec.structs.replace(self.image, brokers={**self.image.brokers, node_id: moved})
+from tests.interbroker.place import Place
 
 
 @simulated
 async def test_a_connection_is_reused_for_its_purpose() -> None:
-    place = _Place()
+    place = Place()
 
     first = await place.connections.connection(2, "fetcher-0")
     response = await first.send(MetadataRequest(topics=[]), MetadataResponse)
@@ -59,7 +29,7 @@ async def test_a_connection_is_reused_for_its_purpose() -> None:
 
 @simulated
 async def test_a_closed_connection_is_replaced() -> None:
-    place = _Place()
+    place = Place()
     first = await place.connections.connection(2, "fetcher-0")
     first.close()
 
@@ -72,7 +42,7 @@ async def test_a_closed_connection_is_replaced() -> None:
 
 @simulated
 async def test_a_broker_that_comes_back_elsewhere_is_connected_there() -> None:
-    place = _Place()
+    place = Place()
     first = await place.connections.connection(2, "fetcher-0")
     place.move(2, to=3)
 
@@ -85,7 +55,7 @@ async def test_a_broker_that_comes_back_elsewhere_is_connected_there() -> None:
 
 @simulated
 async def test_brokers_that_are_not_alive_or_lack_the_listener_are_not_available() -> None:
-    place = _Place()
+    place = Place()
     place.image = msgspec.structs.replace(place.image, brokers={2: place.image.brokers[2]})
     elsewhere = BrokerConnections(1, "NONE", lambda: place.image, socket_timeout_ms=1000, network=place.network)
 
@@ -97,7 +67,7 @@ async def test_brokers_that_are_not_alive_or_lack_the_listener_are_not_available
 
 @simulated
 async def test_a_broker_that_refuses_connections_is_unreachable() -> None:
-    place = _Place()
+    place = Place()
     place.network.brokers[2].is_up = False
 
     with pytest.raises(BrokerUnreachableError):
@@ -106,7 +76,7 @@ async def test_a_broker_that_refuses_connections_is_unreachable() -> None:
 
 @simulated
 async def test_a_broker_that_does_not_respond_closes_the_connection() -> None:
-    place = _Place()
+    place = Place()
 
     async def nothing(*_: object) -> None:
         return None
@@ -122,7 +92,7 @@ async def test_a_broker_that_does_not_respond_closes_the_connection() -> None:
 
 @simulated
 async def test_closing_fails_what_is_in_flight_and_what_begins_later() -> None:
-    place = _Place()
+    place = Place()
     connection = await place.connections.connection(2, "fetcher-0")
     waiting = connection.send(MetadataRequest(topics=[]), MetadataResponse)
 
@@ -136,7 +106,7 @@ async def test_closing_fails_what_is_in_flight_and_what_begins_later() -> None:
 
 @simulated
 async def test_a_connection_that_opens_during_the_close_is_closed() -> None:
-    place = _Place()
+    place = Place()
     connecting = asyncio.ensure_future(place.connections.connection(3, "fetcher-0"))
     await asyncio.sleep(0)
 
