@@ -15,6 +15,9 @@ KILLS   ?= 10
 # How many processes run the tests: one for each processor, up to four, because each may start a Java machine.
 WORKERS ?= auto
 
+# The tests start hundreds of processes; without bytecode each would compile the modules that it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 # The tests that start no process.
 FAST := not process and not interop and not java and not crash and not fuzz and not spark
 

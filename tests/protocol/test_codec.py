@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.protocol import api, codec
@@ -32,6 +32,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from odradek.protocol.schema import Layout, LayoutField, Message, layout, spec
 from odradek.protocol.stored_records.consumer_group import ConsumerGroupMemberMetadataValue
 from odradek.protocol.uvarint import uvarint
+from tests.effort import examples
 
 EVERY_VERSION = [
     (cls, version)
@@ -70,7 +71,7 @@ def structures(of: Layout) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY_VERSION, ids=NAMES)
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(data=st.data())
 def test_round_trip(cls: type[Message], version: int, data: st.DataObject) -> None:
     message = data.draw(structures(layout(cls, version)))
@@ -79,7 +80,7 @@ def test_round_trip(cls: type[Message], version: int, data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY_VERSION, ids=NAMES)
-@settings(max_examples=3, deadline=None)
+@examples(3)
 @given(data=st.data())
 def test_every_strict_prefix_is_refused(cls: type[Message], version: int, data: st.DataObject) -> None:
     encoded = codec.encode(data.draw(structures(layout(cls, version))), version)
@@ -96,7 +97,7 @@ def test_every_strict_prefix_is_refused(cls: type[Message], version: int, data: 
         pytest.fail(f"a prefix of {length} of {len(encoded)} bytes was decoded")
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(which=st.sampled_from(EVERY_VERSION), garbage=st.binary(max_size=400))
 def test_random_bytes_are_decoded_or_refused(which: tuple[type[Message], int], garbage: bytes) -> None:
     cls, version = which
@@ -250,7 +251,7 @@ LAST_VERSIONS = [
 
 
 @pytest.mark.parametrize(("cls", "version"), LAST_VERSIONS, ids=[cls.__name__ for cls, _ in LAST_VERSIONS])
-@settings(max_examples=2)
+@examples(2)
 @given(data=st.data())
 def test_codecs_in_steps_equal_those_without_steps(data: st.DataObject, cls: type[Message], version: int) -> None:
     message = data.draw(structures(layout(cls, version)))

@@ -184,7 +184,7 @@ async def test_reading_stops_while_too_much_waits_behind_a_parked_request(serve:
     serving = await serve(handlers)
     client = await serving.connect()
     await client.send_request("Fetch", FETCH_VERSION, FetchRequest())
-    data = framed_request("Produce", PRODUCE_VERSION, produce(bytes(1000))) * 20_000
+    data = framed_request("Produce", PRODUCE_VERSION, produce(bytes(10_000))) * 2_000
     sending = asyncio.create_task(client.send(data))
     (connection,) = serving.connections
     await serving.until(lambda: not connection.is_reading)
@@ -192,7 +192,7 @@ async def test_reading_stops_while_too_much_waits_behind_a_parked_request(serve:
     assert not sending.done()
     parked.set_result(FetchResponse())
     await client.receive_frame()
-    for _ in range(20_000):
+    for _ in range(2_000):
         await client.receive_frame()
     await sending
 
@@ -230,13 +230,13 @@ async def test_a_slow_reader_is_not_read_from_until_it_reads(serve: Serve) -> No
     handlers.on("Metadata", handle)
     serving = await serve(handlers, socket_send_buffer_bytes="102400")
     client = await serving.connect(receive_buffer=4096)
-    sending = asyncio.create_task(client.send(framed_request("Metadata", METADATA_VERSION, MetadataRequest()) * 2_000))
+    sending = asyncio.create_task(client.send(framed_request("Metadata", METADATA_VERSION, MetadataRequest()) * 600))
     await serving.until(lambda: len(serving.connections) == 1)
     (connection,) = serving.connections
     await serving.until(lambda: not (connection.is_reading or connection.is_busy))
     assert len(executed) < 200
     assert connection.unsent < 1024 * 1024
-    for _ in range(2_000):
+    for _ in range(600):
         assert len(await client.receive_frame()) > 30_000
     await sending
     await serving.until(lambda: connection.is_reading)

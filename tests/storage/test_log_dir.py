@@ -152,7 +152,7 @@ def test_opening_keeps_only_the_lock_open(tmp_path: Path) -> None:
 def test_open_files_are_bounded(tmp_path: Path) -> None:
     log_dir = open_log_dir(tmp_path, max_open_files=6)
     for _ in range(3):
-        for partition in range(20):
+        for partition in range(10):
             append(log_dir.create_log("t", partition, TOPIC_ID, LogConfig()), b"a")
             assert len(open_files(tmp_path)) <= 7  # and the lock
     for log in log_dir.logs.values():

@@ -22,6 +22,7 @@ from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.compression.codecs import Codec
+from tests.effort import examples
 from tests.storage.logs import NOW, TOPIC_ID, batch, open_log_dir, read_all
 
 PRODUCER = 4
@@ -268,4 +269,4 @@ class LogModel(RuleBasedStateMachine):
 
 
 TestLogModel = LogModel.TestCase
-TestLogModel.settings = settings(deadline=None, max_examples=60, stateful_step_count=40)
+TestLogModel.settings = settings(examples(60), stateful_step_count=40)

@@ -17,10 +17,11 @@ from odradek.broker.storage.opening.log_opening import create_log
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch_header import batch_headers
+from tests.effort import cases
 from tests.storage.conftest import NewLog
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_resources, read_all, records_in
 
-COUNT = 3000
+COUNT = cases(3000)
 
 
 def run(*works: Callable[[], None]) -> list[Thread]:
@@ -91,7 +92,7 @@ def test_reading_during_truncation(new_log: NewLog) -> None:
     size = len(batch(b"%06d" % 0))
 
     def cutting() -> None:
-        for round_ in range(60):
+        for round_ in range(cases(60)):
             for index in range(log.log_end_offset, 40):
                 append(log, b"%06d" % index)
             log.truncate_to(round_ % 37)

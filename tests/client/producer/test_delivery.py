@@ -28,6 +28,7 @@ from tests.client.scripted_log import Log
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import Gate, drop_unread, now, numbers, refuse, serve_and_drop
 from tests.client.virtual_time import simulated
+from tests.effort import cases
 
 # Failures of requests.
 
@@ -254,7 +255,7 @@ async def test_a_recreated_topic_gets_the_waiting_records() -> None:
 # Random failures.
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(cases(20)))
 @simulated
 async def test_every_record_is_written_once_and_in_order_through_random_failures(seed: int) -> None:
     chance = random.Random(seed)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.coordinator.classic_group.churn import ClassicChurn
+from tests.effort import examples
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(seed=st.integers(0, 2**32))
 def test_fifty_members_that_come_and_go_read_everything_and_never_share_a_partition(seed: int) -> None:
     churn = ClassicChurn(seed, clients=50)

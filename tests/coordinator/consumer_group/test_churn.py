@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.coordinator.consumer_group.churn import Churn
+from tests.effort import examples
 
 
-@settings(max_examples=5)
+@examples(5)
 @pytest.mark.parametrize("classic", [0.0, 0.4])
 @given(seed=st.integers(0, 2**32))
 def test_fifty_members_that_come_and_go_read_everything_and_never_share_a_partition(classic: float, seed: int) -> None:
@@ -29,7 +30,7 @@ def test_fifty_members_that_come_and_go_read_everything_and_never_share_a_partit
     assert churn.reading.unread({topic_id for topic_id, _ in expected}) == set()
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(seed=st.integers(0, 2**32))
 def test_a_group_loaded_from_its_records_is_the_group_that_wrote_them(seed: int) -> None:
     churn = Churn(seed, clients=8)

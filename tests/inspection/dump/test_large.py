@@ -14,26 +14,27 @@ from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.records.batch_header import assign_offsets
 
 RECORDS = 10
-BATCHES = 4000
+BATCHES = 1500
 
 
-@pytest.fixture
-def segment(tmp_path: Path) -> Path:
-    """A log of 40 MB and its two indexes, with an entry for each batch."""
+@pytest.fixture(scope="module")
+def segment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of 15 MB and its two indexes, with an entry for each batch."""
+    directory = tmp_path_factory.mktemp("large")
     builder = BatchBuilder()
     for _ in range(RECORDS):
         builder.append(1, b"key", b"v" * 1000)
     batch = builder.build()
     entries = range(BATCHES)
-    with (tmp_path / "0.log").open("wb") as log:
+    with (directory / "0.log").open("wb") as log:
         for number in entries:
             assign_offsets(batch, 0, number * RECORDS, 0)
             log.write(batch)
     offsets = [number * RECORDS + RECORDS - 1 for number in entries]
     index = b"".join(struct.pack(">ii", offset, number * len(batch)) for number, offset in enumerate(offsets))
-    (tmp_path / "0.index").write_bytes(index)
-    (tmp_path / "0.timeindex").write_bytes(b"".join(struct.pack(">qi", 1, offset) for offset in offsets))
-    return tmp_path
+    (directory / "0.index").write_bytes(index)
+    (directory / "0.timeindex").write_bytes(b"".join(struct.pack(">qi", 1, offset) for offset in offsets))
+    return directory
 
 
 @pytest.mark.parametrize(

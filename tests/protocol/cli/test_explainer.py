@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.protocol import codec, header
@@ -19,6 +19,7 @@ from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.schema import Message
+from tests.effort import examples
 
 # franz-go sends ApiVersions v5, which 4.3.1 does not support: no class has it.
 EXCHANGES = [
@@ -91,7 +92,7 @@ def read_by_explainer(cls: type[Message], version: int, data: bytes) -> bytes | 
     return bytes(codec.encode(message, version))
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 @given(which=st.sampled_from(BODIES), data=st.data())
 def test_the_explainer_and_the_codec_decode_or_refuse_damaged_bytes_alike(
     which: tuple[type[Message], int, bytes], data: st.DataObject

@@ -28,6 +28,7 @@ from odradek.protocol.schema import Message, ignorable, nullable, since, tag, un
 from odradek.protocol.uvarint import uvarint, uvarint_rest
 
 SIZES = [0, 1, 15, 16, 125, 126, 127, 128, 129, 16_381, 16_382, 16_383, 16_384, 32_767]
+COUNTS = [0, 1, 15, 16, 126, 127, 128, 129, 16_382, 16_383, 16_384]
 
 
 def assert_round_trip(message: Message, version: int) -> None:
@@ -64,7 +65,7 @@ def test_records_of_all_sizes(version: int, size: int) -> None:
 
 
 @pytest.mark.parametrize("version", [7, 12])
-@pytest.mark.parametrize("count", [*SIZES, 100_000])
+@pytest.mark.parametrize("count", COUNTS)
 def test_arrays_of_numbers(version: int, count: int) -> None:
     assert_round_trip(FetchRequest(forgotten_topics_data=[ForgottenTopic(partitions=list(range(count)))] * 2), version)
 
@@ -75,7 +76,7 @@ def test_arrays_of_numbers_that_may_be_null(replicas: list[int] | None) -> None:
     assert_round_trip(AlterPartitionReassignmentsRequest(topics=topics), 0)
 
 
-@pytest.mark.parametrize("count", [*SIZES, 40_000])
+@pytest.mark.parametrize("count", COUNTS)
 def test_arrays_of_structures(count: int) -> None:
     assert_round_trip(MetadataRequest(topics=[MetadataRequestTopic(name="t")] * count), 12)
 
