@@ -8,7 +8,6 @@ borrows the packages that the wheel needs from the environment that runs these t
 from __future__ import annotations
 
 import os
-import subprocess
 import sysconfig
 import venv
 import zipfile
@@ -16,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wheels import build, pip
+from tests.wheels import build, pip, run_in_group
 
 pytestmark = pytest.mark.process
 
@@ -178,11 +177,8 @@ class Project:
         self.write({"test_shop.py": TEST_SHOP, "test_spark.py": TEST_SPARK}, below)
 
     def run_pytest(self, name: str) -> str:
-        done = subprocess.run(
-            [self.python, "-m", "pytest", "-p", "no:cacheprovider", "--timeout=200", "-k", name],
-            cwd=self.directory, capture_output=True, text=True, timeout=240, check=False,
-            env=environment(),
-        )  # fmt: skip
+        command = [self.python, "-m", "pytest", "-p", "no:cacheprovider", "--timeout=200", "-k", name]
+        done = run_in_group(command, timeout=240, cwd=self.directory, env=environment())
         assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
         return done.stdout.splitlines()[-1]
 

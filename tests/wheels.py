@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,13 +46,23 @@ def copy_of_the_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pip(*arguments: str, environment: dict[str, str], python: str = sys.executable) -> str:
     """Run pip and return its output. It may fetch the requirements of a build."""
     inherited = {name: value for name, value in os.environ.items() if name != "ODRADEK_COMPILE"}
-    done = subprocess.run(
-        [python, "-m", "pip", *arguments],
-        capture_output=True, text=True, timeout=600, check=False, env=inherited | environment,
-    )  # fmt: skip
+    done = run_in_group([python, "-m", "pip", *arguments], timeout=600, env=inherited | environment)
     if done.returncode:
         unavailable(f"pip failed: {done.stderr.strip()[-1000:]}")
     return done.stdout
+
+
+def run_in_group(command: Sequence[str], *, timeout: float, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command, and return its output. At a timeout kill its child processes too, such as compilers."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **options
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 def run(directory: Path, *command: str) -> str:
