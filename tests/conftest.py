@@ -63,6 +63,21 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     yield from _check_processes(item)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Start the longest files first in several workers: those with Spark, then those that start other processes.
+
+    The many short files then keep all workers busy to the end.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    ranks = dict.fromkeys((item.path for item in items), 2)
+    for item in items:
+        markers = {marker.name for marker in item.iter_markers()}
+        ranks[item.path] = min(ranks[item.path], 0 if "spark" in markers else 1 if markers & MAY_START_PROCESSES else 2)
+    items.sort(key=lambda item: ranks[item.path])
+
+
 def pytest_collection_finish() -> None:
     """Exclude modules and collected tests, most of all objects, from garbage collection: fixtures collect often."""
     gc.collect()
@@ -93,4 +108,5 @@ class FilesInTurn(LoadScopeScheduling):
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FilesInTurn:
+    config.option.loadscopereorder = False  # `pytest_collection_modifyitems` has ordered the files
     return FilesInTurn(config, log)
