@@ -69,9 +69,15 @@ async def serve() -> AsyncIterator[Serve]:
         await serving.server.finish(0)
         assert len(serving.connections) == 0
     gc.collect()
-    assert _open_descriptors() <= descriptors
+    left = _open_descriptors()
+    assert len(left) <= len(descriptors), left.items() - descriptors.items()
     assert len(asyncio.all_tasks(loop)) <= 1
 
 
-def _open_descriptors() -> int:
-    return sum(1 for _ in Path("/proc/self/fd").iterdir())
+def _open_descriptors() -> dict[str, str]:
+    """Return what each descriptor of this process is open for."""
+    found = {}
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # that of the directory itself
+            found[link.name] = str(link.readlink())
+    return found
