@@ -49,7 +49,7 @@ def test_base_images_are_slim_and_of_a_chosen_release() -> None:
 
 
 def test_the_image_does_not_run_as_root() -> None:
-    assert arguments_of("USER")[-1].isdigit(), "a number, so that an orchestrator can tell that it is not root"
+    assert arguments_of("USER")[-1].isdigit(), "a number, so that an orchestrator can check that it is not root"
     assert arguments_of("USER")[-1] != "0"
 
 

@@ -196,8 +196,8 @@ def test_a_page_without_marks_is_an_error(tmp_path: Path) -> None:
 
 def test_worse_rows_are_printed_with_the_effect_of_chance(capsys: pytest.CaptureFixture[str]) -> None:
     assert report.print_regressions(run(row([10, 11, 12], [5, 6, 7]), row([1], [1])), 0.1) == 1
-    told = capsys.readouterr().out
-    assert "by more than 10% in every round: produce 100 B: rate" in told
-    assert "Of 20 figures that are alike, one is worse in all of 3 rounds; there were 2." in told
+    printed = capsys.readouterr().out
+    assert "by more than 10% in every round: produce 100 B: rate" in printed
+    assert "Of 20 figures that are alike, one is worse in all of 3 rounds; there were 2." in printed
     assert report.print_regressions(run(row([1], [1])), 0.1) == 0
     assert not capsys.readouterr().out

@@ -156,8 +156,8 @@ async def test_logs_of_a_missing_directory_are_not_created_again(tmp_path: Path)
 
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         assert (await produce(wire, "t", batch(b"no"), lost)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        asked = [ListOffsetsTopic("t", [ListOffsetsPartition(lost, timestamp=-1)])]
-        (topic,) = (await wire.ask(ListOffsetsRequest(-1, topics=asked), 4)).topics
+        requested = [ListOffsetsTopic("t", [ListOffsetsPartition(lost, timestamp=-1)])]
+        (topic,) = (await wire.ask(ListOffsetsRequest(-1, topics=requested), 4)).topics
         assert topic.partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert (await produce(wire, "t", batch(b"more"), 1 - lost)).base_offset == 1
     (tmp_path / "b").unlink()

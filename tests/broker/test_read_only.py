@@ -57,8 +57,8 @@ async def test_requests_that_change_something_are_refused(golden: Path) -> None:
     async with Broker({"log.dirs": str(golden)}, read_only=True) as broker, Wire("127.0.0.1", broker.port) as wire:
         with pytest.raises(AssertionError, match="error_code=44"):
             await create(wire, "new")
-        asked = MetadataRequest([MetadataRequestTopic(name="unheard-of")], allow_auto_topic_creation=True)
-        (topic,) = (await wire.ask(asked, 12)).topics
+        request = MetadataRequest([MetadataRequestTopic(name="unheard-of")], allow_auto_topic_creation=True)
+        (topic,) = (await wire.ask(request, 12)).topics
         assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert await new_producer_id(wire) >= 0
         await wire.send(produce_request("rolled", batch(b"no"), acks=0), 9)

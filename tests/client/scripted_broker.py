@@ -187,15 +187,15 @@ class Broker:
         answer = FetchResponse()
         for topic in request.topics:
             rows = []
-            for asked in topic.partitions:
-                log, error = self._find(topic.topic, topic.topic_id, asked.partition)
-                row = PartitionData(asked.partition, error)
+            for wanted in topic.partitions:
+                log, error = self._find(topic.topic, topic.topic_id, wanted.partition)
+                row = PartitionData(wanted.partition, error)
                 if log is not None:
                     row.high_watermark = row.last_stable_offset = log.end_offset
-                    if not log.start_offset <= asked.fetch_offset <= log.end_offset:
+                    if not log.start_offset <= wanted.fetch_offset <= log.end_offset:
                         row.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
                     else:
-                        row.records = log.read(asked.fetch_offset, asked.partition_max_bytes)
+                        row.records = log.read(wanted.fetch_offset, wanted.partition_max_bytes)
                         row.aborted_transactions = log.aborted if request.isolation_level else None
                 rows.append(row)
             answer.responses.append(FetchableTopicResponse(topic.topic, topic.topic_id, rows))
@@ -204,7 +204,7 @@ class Broker:
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
         answer = ListOffsetsResponse()
         for topic in request.topics:
-            rows = [self._offset(topic.name, asked) for asked in topic.partitions]
+            rows = [self._offset(topic.name, wanted) for wanted in topic.partitions]
             answer.topics.append(ListOffsetsTopicResponse(topic.name, rows))
         return answer
 
@@ -212,28 +212,28 @@ class Broker:
         answer = OffsetForLeaderEpochResponse()
         for topic in request.topics:
             rows = []
-            for asked in topic.partitions:
-                log, error = self._find(topic.topic, b"", asked.partition)
-                row = EpochEndOffset(error, asked.partition)
-                if log is not None and asked.current_leader_epoch < log.leader_epoch:
+            for wanted in topic.partitions:
+                log, error = self._find(topic.topic, b"", wanted.partition)
+                row = EpochEndOffset(error, wanted.partition)
+                if log is not None and wanted.current_leader_epoch < log.leader_epoch:
                     row.error_code = ErrorCode.FENCED_LEADER_EPOCH
                 elif log is not None:
-                    row.leader_epoch, row.end_offset = log.end_of_epoch(asked.leader_epoch)
+                    row.leader_epoch, row.end_offset = log.end_of_epoch(wanted.leader_epoch)
                 rows.append(row)
             answer.topics.append(OffsetForLeaderTopicResult(topic.topic, rows))
         return answer
 
-    def _offset(self, name: str, asked: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
-        log, error = self._find(name, b"", asked.partition_index)
-        row = ListOffsetsPartitionResponse(asked.partition_index, error)
+    def _offset(self, name: str, wanted: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        log, error = self._find(name, b"", wanted.partition_index)
+        row = ListOffsetsPartitionResponse(wanted.partition_index, error)
         if log is None:
             return row
-        if asked.timestamp == _LATEST:
+        if wanted.timestamp == _LATEST:
             row.offset = log.end_offset
-        elif asked.timestamp == _EARLIEST:
+        elif wanted.timestamp == _EARLIEST:
             row.offset = log.start_offset
         else:
-            found = next((record for record in log.records() if record.timestamp >= asked.timestamp), None)
+            found = next((record for record in log.records() if record.timestamp >= wanted.timestamp), None)
             if found is not None:
                 row.offset, row.timestamp = found.offset, found.timestamp
         return row

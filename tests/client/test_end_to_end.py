@@ -161,9 +161,9 @@ async def test_a_compacted_topic_refuses_records_without_a_key(bootstrap: str, m
     async with Producer(bootstrap, batch_size=0) as producer:
         refused = await producer.send(topic, b"no key")
         taken = await producer.send(topic, b"value", key=b"key")
-        with pytest.raises(BrokerError, match=r"INVALID_RECORD .*key") as told:
+        with pytest.raises(BrokerError, match=r"INVALID_RECORD .*key") as raised:
             await refused
-        assert told.value.code is ErrorCode.INVALID_RECORD
+        assert raised.value.code is ErrorCode.INVALID_RECORD
         assert (await taken).offset == 0
 
 

@@ -118,12 +118,12 @@ async def test_a_broker_that_dies(server: Server) -> None:
         with pytest.raises(ConnectionLostError, match=rf"^send Metadata at {at}: "):
             await asking
         broker = ConfigResource.broker(1)
-        with pytest.raises(BrokerUnreachableError) as told:
+        with pytest.raises(BrokerUnreachableError) as raised:
             (await admin.describe_configs([broker], timeout_ms=1000)).value(broker)
         assert re.fullmatch(
             rf"connect at {at}: connection refused\. "
             r"Is a broker listening there, and can 127\.0\.0\.1 be reached from this machine\?",
-            str(told.value),
+            str(raised.value),
         )
 
 
@@ -150,10 +150,10 @@ async def test_a_log_with_a_flipped_bit(server: Server) -> None:
     async with Consumer(server.bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([("t", 0)])
         assert [record.offset for record in await consumer.poll()] == [0]
-        with pytest.raises(CorruptRecordsError) as told:
+        with pytest.raises(CorruptRecordsError) as raised:
             await consumer.poll()
-        assert told.value.offset == 1
-        assert str(told.value) == (
+        assert raised.value.offset == 1
+        assert str(raised.value) == (
             "read the batch at offset 1 on t-0: the checksum is wrong. "
             "Seek past it, and check the log with `odradek verify` at the broker"
         )
@@ -171,13 +171,13 @@ async def test_a_log_that_was_lost(bootstrap: str, apache_server: Server, make_t
         await asyncio.to_thread(apache_server.stop)
         shutil.rmtree(apache_server.log_dir / f"{topic}-0")
         await asyncio.to_thread(apache_server.start)
-        with pytest.raises(LogTruncationError) as told:
+        with pytest.raises(LogTruncationError) as raised:
             await consumer.poll()
         assert re.fullmatch(
             rf"validate the position on {topic}-0 at {bootstrap} \(broker 1\): "
             r"records up to offset 10 were read, and the leader's log has them only up to offset \d+\. "
             r"They were lost when another replica became leader: call seek\(\) with the offset to continue at",
-            str(told.value),
+            str(raised.value),
         )
 
 
@@ -219,9 +219,9 @@ async def test_a_commit_from_outside_of_a_group_with_members(bootstrap: str, mak
         await member.subscribe(topic)
         while not member.assignment():
             await member.poll(timeout_ms=100)
-        with pytest.raises(MembershipError) as told:
+        with pytest.raises(MembershipError) as raised:
             await other.commit({(topic, 0): 1})
-    assert str(told.value) == (
+    assert str(raised.value) == (
         f"commit offsets of group {group} on {topic}-0 at {bootstrap} (broker 1): UNKNOWN_MEMBER_ID. "
         "Poll more often, or raise session_timeout_ms and max_poll_interval_ms"
     )
@@ -250,12 +250,12 @@ async def test_missing_authorization(bootstrap: str, make_topic: MakeTopic) -> N
         await (await producer.send(topic, b""))
         for made in admin.create_acls([deny]).values():
             await asyncio.to_thread(made.result, 30)
-        with pytest.raises(AuthorizationError) as told:
+        with pytest.raises(AuthorizationError) as raised:
             await send_for_ever(producer, topic)  # until the broker has applied the ACL
         assert re.fullmatch(
             rf"send records on {topic}-0 at {bootstrap} \(broker 1\): TOPIC_AUTHORIZATION_FAILED.*\. "
             "Ask for an ACL on the topic",
-            str(told.value),
+            str(raised.value),
         )
 
 

@@ -43,9 +43,9 @@ async def find(bootstrap: str) -> None:
 
 @provokes(BootstrapError)
 async def test_a_wrong_port(unused_port: int) -> None:
-    with pytest.raises(BootstrapError) as told:
+    with pytest.raises(BootstrapError) as raised:
         await find(f"127.0.0.1:{unused_port}")
-    assert str(told.value) == (
+    assert str(raised.value) == (
         f"find the cluster: 127.0.0.1:{unused_port}: connection refused. "
         "Check the bootstrap servers, and advertised.listeners of the brokers"
     )
@@ -60,9 +60,9 @@ async def test_a_name_that_does_not_resolve() -> None:
 
 async def test_an_unreachable_advertised_address(unused_port: int) -> None:
     async with Broker({"advertised.listeners": f"PLAINTEXT://127.0.0.1:{unused_port}"}) as broker:
-        with pytest.raises(BootstrapError) as told:
+        with pytest.raises(BootstrapError) as raised:
             await find(broker.bootstrap)
-    assert str(told.value) == (
+    assert str(raised.value) == (
         f"find the cluster: 127.0.0.1:{unused_port} (broker 1): connection refused. "
         "Check the bootstrap servers, and advertised.listeners of the brokers"
     )
@@ -73,10 +73,10 @@ async def test_plaintext_to_a_port_of_tls() -> None:
         await reader.read()
 
     async with listening(say_nothing, ssl=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)) as address:
-        with pytest.raises(TransportError) as told:  # it closes, perhaps after a TLS alert
+        with pytest.raises(TransportError) as raised:  # it closes, perhaps after a TLS alert
             await find(address)
-    assert address in str(told.value)
-    assert str(told.value).endswith("Is this the port of a Kafka listener, and is it a plaintext one?")
+    assert address in str(raised.value)
+    assert str(raised.value).endswith("Is this the port of a Kafka listener, and is it a plaintext one?")
 
 
 @provokes(NotKafkaError)
@@ -117,9 +117,9 @@ async def test_a_broker_that_is_too_old() -> None:
             writer.write(struct.pack(">i", len(body)) + body)
 
     async with listening(answer) as address, Admin(address) as admin:
-        with pytest.raises(UnsupportedVersionError) as told:
+        with pytest.raises(UnsupportedVersionError) as raised:
             (await admin.create_partitions({"t": 3})).value("t")
-    assert str(told.value) == (
+    assert str(raised.value) == (
         f"send CreatePartitions at {address} (broker 4): this call needs 0 to 3, the broker does not serve it. "
         "Upgrade the older side"
     )

@@ -58,9 +58,9 @@ async def _longest_wait(port: int, worst: Worst) -> tuple[float, float]:
         attack = asyncio.ensure_future(_send(attacker, worst, frame))
         longest = 0.0
         while not attack.done():
-            asked = time.monotonic()
+            sent = time.monotonic()
             await victim.ask(ApiVersionsRequest("victim", "1"), 3)
-            longest = max(longest, time.monotonic() - asked)
+            longest = max(longest, time.monotonic() - sent)
         await attack
         return longest, time.monotonic() - began
 

@@ -99,12 +99,12 @@ class Victim:
             framed(ProduceRequest(acks=1, timeout_ms=30_000, topic_data=data), 9),
             framed(MetadataRequest([MetadataRequestTopic(name=VICTIM)]), 9),
         ]
-        self.asked = 0
+        self.requests = 0
 
     def wait(self) -> float:
-        self.asked += 1
+        self.requests += 1
         before = time.monotonic()
-        self.socket.sendall(self.frames[self.asked % 2])
+        self.socket.sendall(self.frames[self.requests % 2])
         _receive(self.socket)
         return time.monotonic() - before
 

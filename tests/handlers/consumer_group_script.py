@@ -64,11 +64,11 @@ class Script:
         version: int = 1,
         **fields: Any,
     ) -> Any:
-        asked = f"{group} {member or '(no member)'} {epoch}"
+        request = f"{group} {member or '(no member)'} {epoch}"
         if owns is not None:
             fields["topic_partitions"] = [TopicPartitions(self._ids[topic], owns[topic]) for topic in owns]
-            asked += f" owns {dict(owns)}"
-        asked += "".join(f" {name}={value}" for name, value in fields.items() if name != "topic_partitions")
+            request += f" owns {dict(owns)}"
+        request += "".join(f" {name}={value}" for name, value in fields.items() if name != "topic_partitions")
         request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=epoch, **fields)
         response = await self._wire.ask(request, version)
         answer = f"{ErrorCode(response.error_code).name} {response.error_message}"
@@ -76,7 +76,7 @@ class Script:
             answer = f"epoch {response.member_epoch}, every {response.heartbeat_interval_ms} ms"
             if response.assignment is not None:
                 answer += f", {self._partitions(response.assignment.topic_partitions)}"
-        self.say(f"heartbeat {asked}: {answer}")
+        self.say(f"heartbeat {request}: {answer}")
         return response
 
     async def join(self, group: str, member: str, topics: list[str], **fields: Any) -> None:
@@ -106,10 +106,10 @@ class Script:
         self.say(f"commit v{version} {group} {member} {epoch} {topic}-{partition}: {ErrorCode(code).name}")
 
     async def fetch(self, group: str, member: str | None, epoch: int, topic: str, partition: int) -> None:
-        asked = OffsetFetchRequestGroup(
+        wanted = OffsetFetchRequestGroup(
             group, member, epoch, [OffsetFetchRequestTopics(topic, partition_indexes=[partition])]
         )
-        response = (await self._wire.ask(OffsetFetchRequest(groups=[asked]), 9)).groups[0]
+        response = (await self._wire.ask(OffsetFetchRequest(groups=[wanted]), 9)).groups[0]
         found = [each.committed_offset for row in response.topics for each in row.partitions]
         self.say(f"fetch {group} {member} {epoch} {topic}-{partition}: {ErrorCode(response.error_code).name} {found}")
 
@@ -223,8 +223,8 @@ async def _expressions(script: Script, wire: Wire) -> None:
     await script.beat("cg-c", "r1", 0, {}, subscribed_topic_regex="cg-(one|two)", **full)
     # It is resolved in the background.
     for _ in range(100):
-        asked = ConsumerGroupDescribeRequest(["cg-c"])
-        if (await wire.ask(asked, 1)).groups[0].group_epoch == 2:
+        request = ConsumerGroupDescribeRequest(["cg-c"])
+        if (await wire.ask(request, 1)).groups[0].group_epoch == 2:
             break
         await asyncio.sleep(0.05)
     await asyncio.sleep(_ASSIGNMENT_INTERVAL_SECONDS)
@@ -282,8 +282,8 @@ async def _classic_join(script: Script, wire: Wire, member_id: str, version: int
         f"classic join: {ErrorCode(joined.error_code).name} generation {joined.generation_id} "
         f"{joined.protocol_name} {leads} {len(joined.members)}"
     )
-    told: str = joined.member_id
-    return told
+    member_id: str = joined.member_id
+    return member_id
 
 
 async def _classic_sync(

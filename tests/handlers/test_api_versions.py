@@ -16,10 +16,10 @@ async def test_every_version_lists_the_served_apis(wire: Wire, version: int) -> 
     response: ApiVersionsResponse = await wire.ask(request, version)
 
     assert response.error_code == ErrorCode.NONE
-    told = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
-    assert told.keys() == ROWS.keys()
-    assert told[0] == (0, 13)
-    assert all(told[key] == (row.min_version, row.max_version) for key, row in ROWS.items() if key != 0)
+    versions = {key.api_key: (key.min_version, key.max_version) for key in response.api_keys}
+    assert versions.keys() == ROWS.keys()
+    assert versions[0] == (0, 13)
+    assert all(versions[key] == (row.min_version, row.max_version) for key, row in ROWS.items() if key != 0)
 
 
 @pytest.mark.parametrize("version", [3, 4])

@@ -148,11 +148,11 @@ async def test_the_response_has_the_resulting_configs(wire: Wire) -> None:
     [result] = await ask(wire, configured("t", retention_ms="1000", cleanup_policy="compact"))
 
     assert result.configs
-    told = {config.name: (config.value, config.config_source) for config in result.configs}
-    assert told["retention.ms"] == ("1000", 1)
-    assert told["cleanup.policy"] == ("compact", 1)
-    assert told["segment.bytes"] == ("1073741824", 5)
-    assert [config.name for config in result.configs] == sorted(told)
+    returned = {config.name: (config.value, config.config_source) for config in result.configs}
+    assert returned["retention.ms"] == ("1000", 1)
+    assert returned["cleanup.policy"] == ("compact", 1)
+    assert returned["segment.bytes"] == ("1073741824", 5)
+    assert [config.name for config in result.configs] == sorted(returned)
 
 
 async def test_configs_have_effect(wire: Wire) -> None:

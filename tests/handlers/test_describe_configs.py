@@ -112,8 +112,8 @@ async def test_rows_are_in_kafkas_order_for_any_keys(wire: Wire) -> None:
         (TOPIC, "t", ["cleanup.policy", "segment.bytes", "retention.ms"]),
         (BROKER, "1", ["num.io.threads", "sasl.kerberos.min.time.before.relogin", "advertised.listeners"]),
     ):
-        for asked in (names, names[::-1]):
-            assert [row.name for row in (await describe(wire, kind, name, asked)).configs] == names
+        for requested in (names, names[::-1]):
+            assert [row.name for row in (await describe(wire, kind, name, requested)).configs] == names
 
 
 async def test_there_is_no_message_where_kafka_has_none(wire: Wire) -> None:

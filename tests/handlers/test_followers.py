@@ -93,8 +93,10 @@ async def test_a_producer_is_sent_to_the_leader(broker: Broker, wire: Wire, vers
 
     row = response.responses[0].partition_responses[0]
     assert row.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-    told = (row.current_leader.leader_id, row.current_leader.leader_epoch, response.node_endpoints)
-    assert told == ((OTHER, 1, [NodeEndpoint(OTHER, "other", 9093, "south")]) if version >= 10 else (-1, -1, []))
+    named_leader = (row.current_leader.leader_id, row.current_leader.leader_epoch, response.node_endpoints)
+    assert named_leader == (
+        (OTHER, 1, [NodeEndpoint(OTHER, "other", 9093, "south")]) if version >= 10 else (-1, -1, [])
+    )
 
 
 @pytest.mark.parametrize("version", [15, 16, 18])
@@ -112,8 +114,8 @@ async def test_a_consumer_is_sent_to_the_leader(
 
     row = response.responses[0].partitions[0]
     assert row.error_code == code
-    told = (row.current_leader.leader_id, row.current_leader.leader_epoch)
-    assert told == ((OTHER, 1) if version >= 16 else (-1, -1))
+    named_leader = (row.current_leader.leader_id, row.current_leader.leader_epoch)
+    assert named_leader == ((OTHER, 1) if version >= 16 else (-1, -1))
     nodes = [(node.node_id, node.host, node.port, node.rack) for node in response.node_endpoints]
     assert nodes == ([(OTHER, "other", 9093, "south")] if version >= 16 else [])
 

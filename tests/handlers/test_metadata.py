@@ -144,9 +144,9 @@ async def test_requests_by_id_are_refused_before_version_12(
 
 async def test_authorized_operations_are_included_on_request(wire: Wire) -> None:
     await create(wire, "t")
-    asked = MetadataRequest(None, True, True, True)
+    request = MetadataRequest(None, True, True, True)
 
-    response = await wire.ask(asked, 10)
+    response = await wire.ask(request, 10)
 
     assert response.cluster_authorized_operations == 8096
     assert response.topics[0].topic_authorized_operations == 3576
@@ -157,17 +157,17 @@ async def test_authorized_operations_are_included_on_request(wire: Wire) -> None
 
 async def test_a_client_gets_the_address_that_it_connected_to() -> None:
     async with Broker({"listeners": "PLAINTEXT://0.0.0.0:0"}) as broker, Wire("127.0.0.2", broker.port) as wire:
-        [told] = (await wire.ask(MetadataRequest([]), 12)).brokers
+        [node] = (await wire.ask(MetadataRequest([]), 12)).brokers
 
-        assert (told.host, told.port) == ("127.0.0.2", broker.port)
+        assert (node.host, node.port) == ("127.0.0.2", broker.port)
 
 
 async def test_a_client_gets_the_advertised_address() -> None:
     properties = {"advertised.listeners": "PLAINTEXT://kafka.example:19092", "broker.rack": "north"}
     async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
-        [told] = (await wire.ask(MetadataRequest([]), 12)).brokers
+        [node] = (await wire.ask(MetadataRequest([]), 12)).brokers
 
-        assert (told.host, told.port, told.rack) == ("kafka.example", 19092, "north")
+        assert (node.host, node.port, node.rack) == ("kafka.example", 19092, "north")
 
 
 async def test_each_listener_has_its_own_address() -> None:
@@ -177,13 +177,13 @@ async def test_each_listener_has_its_own_address() -> None:
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INSIDE:PLAINTEXT",
     }
     async with Broker(properties) as broker:
-        told = {}
+        addresses = {}
         for name, port in broker.ports.items():
             async with Wire("127.0.0.1", port) as wire:
                 [node] = (await wire.ask(MetadataRequest([]), 12)).brokers
-                told[name] = (node.host, node.port)
+                addresses[name] = (node.host, node.port)
 
-        assert told == {"PLAINTEXT": ("outside", 1), "INSIDE": ("inside", 2)}
+        assert addresses == {"PLAINTEXT": ("outside", 1), "INSIDE": ("inside", 2)}
 
 
 MANY = [f"t{index}" for index in range(1_000)]

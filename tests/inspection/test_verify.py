@@ -94,7 +94,7 @@ def test_messages_of_old_formats_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_change_of_any_byte_is_a_problem(golden: Path) -> None:
-    """Whichever is changed, checksum, index or epochs tell."""
+    """A checksum, an index or the leader epochs reveal each change."""
     alone = golden.parent / "alone"
     shutil.copytree(golden / "transactional-0", alone / "transactional-0")
     log = alone / "transactional-0" / f"{10:020d}.log"

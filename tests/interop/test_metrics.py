@@ -77,12 +77,12 @@ def lagging(endpoint: str, server: Server, topic: str) -> Samples:
 
 def test_every_series_of_the_dashboard_is_exported_with_its_labels(lagging: Samples) -> None:
     for expression in expressions_of_dashboard():
-        asked = set(re.findall(r"(\w+)!?=~?\"", expression))
+        needed = set(re.findall(r"(\w+)!?=~?\"", expression))
         for grouped in re.findall(r" by \(([^)]*)\)", expression):
-            asked |= set(re.split(r",\s*", grouped))
+            needed |= set(re.split(r",\s*", grouped))
         for name in re.findall(r"\b(?:kafka|process)_\w+", expression):
             labels = [own.keys() | ADDED_BY_PROMETHEUS for own, _ in lagging[name]]
-            assert any(asked <= own for own in labels), expression
+            assert any(needed <= own for own in labels), expression
 
 
 def test_the_page_of_metrics_lists_every_series_of_a_scrape_and_no_other(lagging: Samples) -> None:

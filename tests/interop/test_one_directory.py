@@ -117,7 +117,7 @@ def commit(server: Server, offset: int) -> None:
     consumer.close()
 
 
-def look_at(server: Server) -> Seen:
+def state_of(server: Server) -> Seen:
     bootstrap = server.bootstrap
     ends = {topic: Aiokafka().offsets(bootstrap, topic) for topic in CONFIGS}
     group = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False})
@@ -166,10 +166,10 @@ def records_to_the_end(consumer: Consumer, partitions: int) -> Iterator[tuple[st
 
 def configs_of(bootstrap: str) -> dict[str, dict[str, str]]:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    asked = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in CONFIGS])
+    futures = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic) for topic in CONFIGS])
     return {
         resource.name: {name: described.result(TIMEOUT)[name].value for name in CONFIGS[resource.name]}
-        for resource, described in asked.items()
+        for resource, described in futures.items()
     }
 
 
@@ -181,7 +181,7 @@ def test_each_serves_the_records_of_the_other(tmp_path: Path) -> None:
         kafka.start()
         create_topics(kafka)
         fill(kafka)
-        seen = look_at(kafka)
+        seen = state_of(kafka)
         assert seen.configs == CONFIGS
         assert seen.group == [700]
         assert len(seen.records["copied"]) > len(seen.committed_records["copied"]) == 100
@@ -189,22 +189,22 @@ def test_each_serves_the_records_of_the_other(tmp_path: Path) -> None:
         assert len(list((kafka.log_dir / "segments-0").glob("*.log"))) > 2
 
         ours.start()
-        assert look_at(ours) == seen
+        assert state_of(ours) == seen
         more = [Outgoing(b"k", b"ours %d" % i, (), T0 + i) for i in range(500)]
         appended = Confluent().produce(ours.bootstrap, "segments", more, codec="zstd", idempotent=True)
         assert appended == list(range(2000, 2500))
         commit(ours, 2400)
-        seen = look_at(ours)
+        seen = state_of(ours)
         ours.kill()
 
         kafka.start()
-        assert look_at(kafka) == seen
+        assert state_of(kafka) == seen
         assert Confluent().produce(kafka.bootstrap, "segments", [Outgoing(None, b"goes on")]) == [2500]
-        seen = look_at(kafka)
+        seen = state_of(kafka)
         kafka.kill()
 
         ours.start()
-        assert look_at(ours) == seen
+        assert state_of(ours) == seen
     finally:
         for server in (kafka, ours):
             if hasattr(server, "process"):

@@ -137,8 +137,10 @@ async def test_a_metadata_request_creates_a_topic_only_if_it_allows_it(server: S
     async with Wire(server.host, server.port) as wire:
 
         async def answer(wanted: bool) -> int:
-            asked = MetadataRequest(topics=[MetadataRequestTopic(name=topic_name)], allow_auto_topic_creation=wanted)
-            code: int = (await wire.ask(asked, 9)).topics[0].error_code
+            metadata_request = MetadataRequest(
+                topics=[MetadataRequestTopic(name=topic_name)], allow_auto_topic_creation=wanted
+            )
+            code: int = (await wire.ask(metadata_request, 9)).topics[0].error_code
             return code
 
         assert await answer(wanted=False) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

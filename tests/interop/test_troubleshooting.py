@@ -30,23 +30,23 @@ def assert_quoted(message: object, *quotes: str) -> None:
 
 def delivery_error(bootstrap: str, topic: str, value: bytes, **settings: object) -> KafkaError:
     """The error of librdkafka for a record."""
-    told: list[KafkaError] = []
+    errors: list[KafkaError] = []
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0, **settings})
-    producer.produce(topic, value, on_delivery=lambda error, _: told.append(error))
+    producer.produce(topic, value, on_delivery=lambda error, _: errors.append(error))
     producer.flush(30)
-    [error] = told
+    [error] = errors
     return error
 
 
 def first_error(settings: Mapping[str, object]) -> str:
     """The first error of librdkafka's error callback, without times."""
-    told: list[str] = []
-    producer = Producer({"log_level": 0, **settings, "error_cb": lambda error: told.append(error.str())})
+    errors: list[str] = []
+    producer = Producer({"log_level": 0, **settings, "error_cb": lambda error: errors.append(error.str())})
     for _ in range(100):
-        if told:
+        if errors:
             break
         producer.poll(0.1)
-    return told[0]
+    return errors[0]
 
 
 async def send(bootstrap: str, topic: str, value: bytes) -> None:

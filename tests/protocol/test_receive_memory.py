@@ -17,11 +17,11 @@ def test_a_buffer_counts_until_its_last_view_is_deleted() -> None:
 
 
 def test_a_deleted_buffer_is_reported_only_while_the_memory_is_full() -> None:
-    told: list[int] = []
-    memory = ReceiveMemory(150, lambda: told.append(memory.held))
+    reported: list[int] = []
+    memory = ReceiveMemory(150, lambda: reported.append(memory.held))
     first = memory.create(100)
     del first
-    assert told == []
+    assert reported == []
 
     first, second = memory.create(100), memory.create(100)
     assert memory.is_full
@@ -30,7 +30,7 @@ def test_a_deleted_buffer_is_reported_only_while_the_memory_is_full() -> None:
     thread.start()
     thread.join()
     del thread
-    assert told == [100]
+    assert reported == [100]
     assert not memory.is_full
     del first
 

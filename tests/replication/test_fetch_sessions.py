@@ -54,7 +54,7 @@ def answer(fetch: Fetch, records: dict[tuple[str, int], bytes] | None = None, **
     return fetch.respond(rows)
 
 
-def told(response: FetchResponse) -> list[tuple[str, int]]:
+def partitions_in(response: FetchResponse) -> list[tuple[str, int]]:
     return [(topic.topic, row.partition_index) for topic in response.responses for row in topic.partitions]
 
 
@@ -82,7 +82,7 @@ def test_without_a_session_every_partition_is_returned() -> None:
 
     response = answer(sessions.begin_by_name(request(epoch=-1, topics={"a": [0, 1], "b": [0]})))
 
-    assert told(response) == [("a", 0), ("a", 1), ("b", 0)]
+    assert partitions_in(response) == [("a", 0), ("a", 1), ("b", 0)]
     assert response.session_id == 0
     assert len(sessions.cache) == 0
 
@@ -92,7 +92,7 @@ def test_a_full_fetch_returns_every_partition_and_opens_a_session() -> None:
 
     response = answer(sessions.begin_by_name(request(topics={"a": [0, 1]})))
 
-    assert told(response) == [("a", 0), ("a", 1)]
+    assert partitions_in(response) == [("a", 0), ("a", 1)]
     assert response.session_id > 0
     assert len(sessions.cache) == 1
     assert sessions.cache.partitions_count == 2
@@ -106,7 +106,7 @@ def test_an_incremental_fetch_reads_all_and_returns_only_news() -> None:
     assert wanted(fetch) == [("a", 0), ("a", 1), ("a", 2)]
     response = answer(fetch, {("a", 1): b"records"})
 
-    assert told(response) == [("a", 1)]
+    assert partitions_in(response) == [("a", 1)]
     assert response.session_id == session
 
 
@@ -118,8 +118,8 @@ def test_a_moved_offset_is_returned_once(field: str) -> None:
     first = answer(sessions.begin_by_name(request(session, 1)), None, **{field: 7})
     second = answer(sessions.begin_by_name(request(session, 2)), None, **{field: 7})
 
-    assert told(first) == [("a", 0)]
-    assert told(second) == []
+    assert partitions_in(first) == [("a", 0)]
+    assert partitions_in(second) == []
 
 
 def test_an_error_is_returned_every_time_and_its_end_too() -> None:
@@ -133,7 +133,7 @@ def test_an_error_is_returned_every_time_and_its_end_too() -> None:
     quiet = answer(sessions.begin_by_name(request(session, 4)))
 
     row = ("a", 0)
-    assert [told(response) for response in (first, second, recovered, quiet)] == [[row], [row], [row], []]
+    assert [partitions_in(response) for response in (first, second, recovered, quiet)] == [[row], [row], [row], []]
 
 
 def test_a_diverging_epoch_is_returned() -> None:
@@ -145,7 +145,7 @@ def test_a_diverging_epoch_is_returned() -> None:
 
     response = fetch.respond([(fetch.partitions[0], data)])
 
-    assert told(response) == [("a", 0)]
+    assert partitions_in(response) == [("a", 0)]
 
 
 def test_a_partition_that_returned_records_moves_to_the_end() -> None:
@@ -164,7 +164,7 @@ def test_the_order_survives_partitions_of_several_topics() -> None:
 
     response = answer(sessions.begin_by_name(request(session, 2)), {("a", 0): b"1", ("a", 1): b"2", ("b", 0): b"3"})
 
-    assert told(response) == [("a", 1), ("b", 0), ("a", 0)]
+    assert partitions_in(response) == [("a", 1), ("b", 0), ("a", 0)]
     assert [topic.topic for topic in response.responses] == ["a", "b", "a"]
 
 
@@ -184,7 +184,7 @@ def test_a_partition_added_later_is_returned_the_first_time() -> None:
 
     response = answer(sessions.begin_by_name(request(session, 1, topics={"b": [0]})))
 
-    assert told(response) == [("b", 0)]
+    assert partitions_in(response) == [("b", 0)]
 
 
 def test_a_session_without_partitions_is_closed() -> None:

@@ -27,11 +27,11 @@ class Appending:
 
     def __init__(self, log_dir: LogDir, threads: DiskThreads, **properties: Any) -> None:
         self.log: Log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig(**properties))
-        self.told: list[int] = []
+        self.reported: list[int] = []
         self.appender = LogAppender(self.log, threads, self._on_appended)
 
     def _on_appended(self, info: AppendInfo) -> None:
-        self.told.append(info.base_offset)
+        self.reported.append(info.base_offset)
         self.log.advance_high_watermark(info.last_offset + 1)
 
     def append(self, *values: bytes) -> AppendInfo | asyncio.Future[AppendInfo]:
@@ -45,7 +45,7 @@ async def test_a_small_append_ends_at_once(log_dir: LogDir, threads: DiskThreads
 
     assert isinstance(info, AppendInfo)
     assert (info.base_offset, info.last_offset) == (0, 1)
-    assert appending.told == [0]
+    assert appending.reported == [0]
     assert not appending.appender.is_busy
 
 
@@ -89,10 +89,10 @@ async def test_a_small_append_that_expands_to_a_large_one_ends_later(
     future = appending.appender.append_as_leader(records, 0, NOW)
 
     assert isinstance(future, asyncio.Future)
-    assert appending.told == []
+    assert appending.reported == []
     assert (await future).base_offset == 0
     assert values_of(appending.log) == [LARGE]
-    assert appending.told == [0]
+    assert appending.reported == [0]
 
 
 async def test_a_small_append_that_expands_to_a_large_one_ends_at_once_if_nothing_decodes_it(
@@ -144,11 +144,11 @@ async def test_a_large_append_ends_later(log_dir: LogDir, threads: DiskThreads) 
 
     future = appending.append(LARGE)
     assert isinstance(future, asyncio.Future)
-    assert appending.told == []
+    assert appending.reported == []
     assert appending.appender.is_busy
 
     assert (await future).base_offset == 0
-    assert appending.told == [0]
+    assert appending.reported == [0]
     assert not appending.appender.is_busy
 
 
@@ -211,7 +211,7 @@ async def test_appends_after_a_large_one_stay_after_it(log_dir: LogDir, threads:
     await asyncio.gather(*futures)  # type: ignore[arg-type]
 
     assert values_of(appending.log) == [LARGE, b"b", LARGE, b"d"]
-    assert appending.told == [0, 1, 2, 3]
+    assert appending.reported == [0, 1, 2, 3]
     assert isinstance(appending.append(b"e"), AppendInfo)
 
 
@@ -250,7 +250,7 @@ async def test_a_refused_small_append_raises_and_reports_nothing(log_dir: LogDir
         appending.append(b"x" * 200)
 
     assert raised.value.code is ErrorCode.MESSAGE_TOO_LARGE
-    assert appending.told == []
+    assert appending.reported == []
 
 
 async def test_a_refused_large_append_fails_its_future_and_blocks_no_other(
@@ -265,7 +265,7 @@ async def test_a_refused_large_append_fails_its_future_and_blocks_no_other(
     with pytest.raises(KafkaError):
         await refused
     assert (await taken).base_offset == 0
-    assert appending.told == [0]
+    assert appending.reported == [0]
 
 
 async def test_an_append_continues_after_its_caller_was_cancelled(log_dir: LogDir, threads: DiskThreads) -> None:
@@ -276,7 +276,7 @@ async def test_an_append_continues_after_its_caller_was_cancelled(log_dir: LogDi
     future.cancel()
     await appending.appender.drained()
 
-    assert appending.told == [0]
+    assert appending.reported == [0]
     assert appending.log.log_end_offset == 1
 
 
@@ -285,10 +285,10 @@ async def test_with_flush_messages_an_append_counts_after_the_flush(log_dir: Log
 
     future = appending.append(b"a")
     assert isinstance(future, asyncio.Future)
-    assert appending.told == []
+    assert appending.reported == []
 
     await future
-    assert appending.told == [0]
+    assert appending.reported == [0]
     assert appending.log.recovery_point == 1
 
 
@@ -298,7 +298,7 @@ async def test_appends_during_a_flush_share_the_next_one(log_dir: LogDir, thread
     futures = [appending.append(value) for value in (b"a", b"b", b"c", LARGE)]
     await asyncio.gather(*futures)  # type: ignore[arg-type]
 
-    assert appending.told == [0, 1, 2, 3]
+    assert appending.reported == [0, 1, 2, 3]
     assert appending.log.recovery_point == 4
     assert values_of(appending.log) == [b"a", b"b", b"c", LARGE]
 

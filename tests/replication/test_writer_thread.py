@@ -21,14 +21,14 @@ async def writer() -> AsyncIterator[WriterThread]:
 
 async def test_work_and_the_reports_of_its_end_are_in_order(writer: WriterThread) -> None:
     done: list[int] = []
-    told: list[int] = []
+    reported: list[int] = []
     for number in range(100):
-        writer.submit(partial(done.append, number), lambda *_, number=number: told.append(number))
+        writer.submit(partial(done.append, number), lambda *_, number=number: reported.append(number))
     assert writer.waiting == 100
 
     await writer.run(int)
 
-    assert done == told == list(range(100))
+    assert done == reported == list(range(100))
     assert writer.waiting == 0
 
 
@@ -44,7 +44,7 @@ async def test_a_failing_callback_prevents_no_other_report(writer: WriterThread)
     asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
 
     def fail(result: int, _: object) -> None:
-        raise RuntimeError(f"told of {result}")
+        raise RuntimeError(f"reported {result}")
 
     writer.submit(int, fail)
 

@@ -148,16 +148,16 @@ def test_fetches_of_followers_are_counted_separately(version: int, request_: Fet
 
 
 def test_a_handler_is_looked_up_by_its_first_request() -> None:
-    asked: list[int] = []
+    looked_up: list[int] = []
 
     class Lazy(dict[int, Handler]):
         def get(self, key: int, default: Any = None) -> Any:
-            asked.append(key)
+            looked_up.append(key)
             return super().get(key, default)
 
     using = Dispatcher(Lazy(HANDLERS), None, Metrics(), SystemClock())
     request = bytes.fromhex(json.loads((WIRE / "Metadata_v12_0.json").read_text())["request"])
-    assert asked == []
+    assert looked_up == []
     answer(request, using)
     answer(request, using)
-    assert asked == [3]
+    assert looked_up == [3]

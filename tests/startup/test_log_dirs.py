@@ -51,5 +51,5 @@ async def test_recovery_logs_its_progress_once_a_second(tmp_path: Path, caplog: 
     await open_log_dirs(log_dirs, config, threads, clock, None)
     await threads.run(log_dirs.close)
     await threads.close()
-    told = [message for message in caplog.messages if message.startswith("recovering topic=t ")]
-    assert 2 <= len(told) <= 6
+    logged = [message for message in caplog.messages if message.startswith("recovering topic=t ")]
+    assert 2 <= len(logged) <= 6

@@ -9,7 +9,7 @@ snapshots and checkpoints are what a walk over the log makes of it (`odradek.bro
 flush.messages=1, so that all that is acknowledged must survive a power cut.
 
 After a power cut there may be a hole above the recovery point, as in Kafka: the tail of a segment that was never synced
-is lost while the segment after it is not. Nothing in the files tells such a hole from one that compaction left.
+is lost while the segment after it is not. The files do not distinguish such a hole from one that compaction left.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PRODUCER = 6
 class Scenario:
     """A life of a log, and what is promised of it at every moment.
 
-    `appended` is all that the log was given and not asked to cut off, `acknowledged` and `synced` so many of these. A
+    `appended` is all that was appended to the log and not truncated, `acknowledged` and `synced` so many of these. A
     batch on its way is in `appended` already.
     """
 

@@ -65,7 +65,7 @@ def guarded(work: Callable[[], None], done: Event, failures: list[BaseException]
     def guard() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - a thread has nobody else to tell
+        except BaseException as error:  # noqa: BLE001 - the main thread reports it
             failures.append(error)
             done.set()
 
@@ -135,7 +135,7 @@ class MissingFile(OsFiles):
 
 
 def test_a_reader_that_fails_during_a_change_waits_for_its_end_and_retries(tmp_path: Path) -> None:
-    """Only then can it tell whether the change is the reason. It does not retry in a loop meanwhile."""
+    """Only then is it clear whether the change is the reason. It does not retry in a loop meanwhile."""
     files = MissingFile()
     resources = make_resources(tmp_path, files)
     log = create_log(f"{tmp_path}/t-0", "t", 0, TOPIC_ID, LogConfig(segment_bytes=100), resources)

@@ -106,7 +106,7 @@ EXPECTED = [value for n in range(4) for value in (b"%d" % n, b"plain %d" % n, b"
 def values_again(log: Log) -> list[bytes | None]:
     try:
         return again(lambda: values_of(log))
-    except OSError:  # of a slice, which is read by whoever has it
+    except OSError:  # of a slice, which its owner reads
         return again(lambda: values_of(log))
 
 

@@ -48,9 +48,9 @@ def serve_creation(network: ScriptedNetwork) -> None:
 async def test_the_error_for_a_broker_without_the_api_names_both() -> None:
     network = ScriptedNetwork()
     async with Admin(network.bootstrap, network=network) as admin:
-        with pytest.raises(UnsupportedVersionError) as told:
+        with pytest.raises(UnsupportedVersionError) as raised:
             (await admin.create_partitions({"t": 3})).value("t")
-    assert str(told.value) == (
+    assert str(raised.value) == (
         "send CreatePartitions at broker1:9092 (broker 1): this call needs 0 to 3, the broker does not serve it. "
         "Upgrade the older side"
     )

@@ -94,8 +94,8 @@ async def test_a_classic_group_with_a_member(admin: Admin, bootstrap: str, make_
         assert code_of((await admin.delete_groups([group]))[group]) is ErrorCode.NON_EMPTY_GROUP
         refused = await admin.alter_group_offsets(group, {(topic, 0): 0})
         assert code_of(refused[TopicPartition(topic, 0)]) is ErrorCode.UNKNOWN_MEMBER_ID
-        told = str(refused[TopicPartition(topic, 0)])
-        assert told.endswith("UNKNOWN_MEMBER_ID. The group has members, and only they can commit: stop them first")
+        message = str(refused[TopicPartition(topic, 0)])
+        assert message.endswith("UNKNOWN_MEMBER_ID. The group has members, and only they can commit: stop them first")
         kept = await admin.delete_group_offsets(group, [(topic, 0)])
         assert code_of(kept[TopicPartition(topic, 0)]) is ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
         assert str(kept[TopicPartition(topic, 0)]).endswith(". Stop the members that read the topic first")

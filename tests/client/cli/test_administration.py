@@ -122,13 +122,13 @@ async def test_configs_of_a_topic_and_of_brokers(bootstrap: str, make_topic: Mak
 
 async def test_an_unknown_broker_is_an_error_at_once(bootstrap: str) -> None:
     [broker] = (await run_json("cluster", "describe", "--bootstrap-server", bootstrap))["brokers"]
-    told = f"the cluster has no broker 77 (it has {broker['broker']}). Check its id, and that it runs"
+    message = f"the cluster has no broker 77 (it has {broker['broker']}). Check its id, and that it runs"
     for arguments in (
         ("configs", "describe", "--broker", "77"),
         ("configs", "describe", "--broker-logger", "77"),
         ("configs", "alter", "--broker", "77", "--add-config", "log.retention.ms=1"),
     ):
-        assert told in await said(*arguments, "--bootstrap-server", bootstrap, status=1)
+        assert message in await said(*arguments, "--bootstrap-server", bootstrap, status=1)
 
 
 async def test_describing_a_resource_without_configs_prints_that_it_has_none(

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.servers("odradek", "apache")
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("told", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 async def test_a_member_continues_at_the_committed_offsets(
-    bootstrap: str, make_topic: MakeTopic, told: signal.Signals, status: int
+    bootstrap: str, make_topic: MakeTopic, sent: signal.Signals, status: int
 ) -> None:
     topic = await make_topic(2)
     at = ("--bootstrap-server", bootstrap, "--topic", topic)
@@ -32,7 +32,7 @@ async def test_a_member_continues_at_the_committed_offsets(
     process = await start(*member)
     assert process.stdout is not None
     third = [(await process.stdout.readline()).rstrip() for _ in range(left)]
-    process.send_signal(told)
+    process.send_signal(sent)
     assert await process.communicate() == (b"", b"Processed a total of %d messages\n" % left)
     assert process.returncode == status
     everything = first + second + third

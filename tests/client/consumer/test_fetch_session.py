@@ -57,10 +57,10 @@ async def test_unassigned_partitions_are_removed_from_the_session() -> None:
         consumer.resume(("t", 0))
         network.logs["t", 0].add(batch([b"x"]))
         await read(consumer, 1)
-    told = [(request.forgotten_topics_data, said(request)) for request in broker.received(FetchRequest)]
-    forgotten = [topic.partitions for topics, _ in told for topic in topics]
+    requested = [(request.forgotten_topics_data, said(request)) for request in broker.received(FetchRequest)]
+    forgotten = [topic.partitions for topics, _ in requested for topic in topics]
     assert forgotten == [[0]]
-    assert [(0, 0)] in [partitions for _, partitions in told[1:]]
+    assert [(0, 0)] in [partitions for _, partitions in requested[1:]]
 
 
 @pytest.mark.parametrize("how", [drop_unread, serve_and_drop])

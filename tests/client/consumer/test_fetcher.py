@@ -40,9 +40,9 @@ async def test_a_wrong_checksum_raises_after_the_records_before_the_batch() -> N
         for _ in range(2):
             with pytest.raises(
                 CorruptRecordsError, match=r"read the batch at offset 20 on t-0: the checksum is wrong. Seek past it"
-            ) as told:
+            ) as raised:
                 await consumer.poll()
-            assert told.value.offset == 20
+            assert raised.value.offset == 20
             assert await consumer.position(T0) == 20
         fill(log, 10)
         consumer.seek(T0, 30)

@@ -58,8 +58,8 @@ async def test_a_new_leader_with_all_records_is_validated_once() -> None:
         fill(log, 5)
         assert await read(consumer, 5) == [b"%d" % offset for offset in range(10, 15)]
     [request] = asked_ends(network)
-    [asked] = request.topics[0].partitions
-    assert (asked.partition, asked.current_leader_epoch, asked.leader_epoch) == (0, 1, 0)
+    [requested] = request.topics[0].partitions
+    assert (requested.partition, requested.current_leader_epoch, requested.leader_epoch) == (0, 1, 0)
 
 
 @simulated
@@ -86,10 +86,10 @@ async def test_truncation_raises_without_a_policy_until_the_user_seeks() -> None
         network.move(log, to=2)
         fill(log, 6, mark=" again")
         for _ in range(2):
-            with pytest.raises(LogTruncationError) as told:
+            with pytest.raises(LogTruncationError) as raised:
                 await consumer.poll()
-            assert told.value.offset == 6
-            assert str(told.value) == (
+            assert raised.value.offset == 6
+            assert str(raised.value) == (
                 "validate the position on t-0 at broker2:9092 (broker 2): "
                 "records up to offset 10 were read, and the leader's log has them only up to offset 6. "
                 "They were lost when another replica became leader: call seek() with the offset to continue at"

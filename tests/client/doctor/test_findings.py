@@ -130,7 +130,7 @@ async def test_the_cure_for_an_unreachable_broker_is_not_the_address_of_another(
     cluster: dict[str, Any],
 ) -> None:
     cluster["others"] = [MetadataResponseBroker(2, "127.0.0.1", 1)]
-    lines = await told(cluster, status=1)
+    lines = await printed_lines(cluster, status=1)
     [line] = [line for line in lines if "broker 2, advertised as 127.0.0.1:1" in line]
     assert line.endswith("to what clients can reach, or make 127.0.0.1:1 reachable from this machine.")
 
@@ -174,19 +174,19 @@ def answers(said: dict[str, Any]) -> listeners.Answers:
     return {**dict.fromkeys(names, lambda _: ProduceResponse()), "Metadata": metadata, "DescribeQuorum": quorum}
 
 
-async def told(said: dict[str, Any], *, status: int) -> list[str]:
+async def printed_lines(said: dict[str, Any], *, status: int) -> list[str]:
     async with listening(broker(answers(said))) as address:
         return (await examine(address, status=status))[2:]
 
 
 async def test_a_cluster_without_partitions(cluster: dict[str, Any]) -> None:
     cluster["partitions"] = []
-    assert f"{OK}  partitions: there are none yet." in await told(cluster, status=0)
+    assert f"{OK}  partitions: there are none yet." in await printed_lines(cluster, status=0)
 
 
 async def test_partitions_without_a_leader_or_with_replicas_out_of_sync(cluster: dict[str, Any]) -> None:
     cluster["partitions"] = [(1, [1], [1]), (-1, [2, 3], []), (1, [1, 2], [1])]
-    without_leader, out_of_sync = await told(cluster, status=1)
+    without_leader, out_of_sync = await printed_lines(cluster, status=1)
     assert without_leader == (
         f"{PROBLEM}  partitions: 1 of 3 has no leader: orders-1 (replicas on 2 and 3). Start the brokers that have"
         " these replicas, and look for disk errors in their logs."
@@ -199,22 +199,22 @@ async def test_partitions_without_a_leader_or_with_replicas_out_of_sync(cluster:
 
 async def test_clocks_that_differ(cluster: dict[str, Any]) -> None:
     cluster["clock"] = lambda: time.time() + 3600
-    line = (await told(cluster, status=0))[-1]
+    line = (await printed_lines(cluster, status=0))[-1]
     assert line.startswith(f"{WARNING}  clock: the controller's is 3")
     assert " s ahead of ours. Use NTP on both machines" in line
     cluster["clock"] = lambda: time.time() - 90
-    assert " s behind ours. " in (await told(cluster, status=0))[-1]
+    assert " s behind ours. " in (await printed_lines(cluster, status=0))[-1]
 
 
 async def test_a_cluster_without_a_controller(cluster: dict[str, Any]) -> None:
     cluster["controller"] = -1
-    lines = await told(cluster, status=1)
+    lines = await printed_lines(cluster, status=1)
     assert lines[0].startswith(f"{PROBLEM}  cluster: there is no controller. Start the controllers:")
 
 
 async def test_a_broker_that_advertises_all_addresses(cluster: dict[str, Any]) -> None:
     cluster["host"] = "0.0.0.0"
-    lines = await told(cluster, status=1)
+    lines = await printed_lines(cluster, status=1)
     assert ": clients cannot connect to this address. Set advertised.listeners of broker 1 " in lines[0]
 
 

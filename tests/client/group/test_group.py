@@ -77,7 +77,7 @@ async def poll_for_ever(consumer: Consumer) -> None:
         await consumer.poll(timeout_ms=50)
 
 
-class Told(RebalanceListener):
+class RecordingListener(RebalanceListener):
     """Records its calls."""
 
     def __init__(self) -> None:
@@ -145,15 +145,15 @@ async def test_eager_members_revoke_everything_and_cooperative_ones_what_moves(
 ) -> None:
     topic = await make_topic(4)
     for number, settings in enumerate(PROTOCOLS):
-        told = Told()
+        listener = RecordingListener()
         async with consumer_of(bootstrap, f"{topic}-{number}", **settings) as first:
-            await first.subscribe(topic, told)
+            await first.subscribe(topic, listener)
             await share(first, partitions=4)
             async with consumer_of(bootstrap, f"{topic}-{number}", **settings) as second:
                 await second.subscribe(topic)
                 await share(first, second, partitions=4)
-        assert told.calls[0] == ("assigned", [0, 1, 2, 3])
-        _, revoked = next(call for call in told.calls[1:] if call[0] == "revoked")
+        assert listener.calls[0] == ("assigned", [0, 1, 2, 3])
+        _, revoked = next(call for call in listener.calls[1:] if call[0] == "revoked")
         assert len(revoked) == (4 if number < 3 else 2)
 
 
@@ -261,20 +261,20 @@ async def test_a_static_member_returns_without_a_rebalance(
     bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(2)
-    told = Told()
+    listener = RecordingListener()
     async with consumer_of(bootstrap, topic, group_instance_id="first", **settings) as first:
-        await first.subscribe(topic, told)
+        await first.subscribe(topic, listener)
         async with consumer_of(bootstrap, topic, group_instance_id="second", **settings) as second:
             await second.subscribe(topic)
             await share(first, second, partitions=2)
             owned = second.assignment()
-        before = list(told.calls)
+        before = list(listener.calls)
         async with consumer_of(bootstrap, topic, group_instance_id="second", **settings) as second:
             await second.subscribe(topic)
             while second.assignment() != owned:
                 await second.poll(timeout_ms=50)
                 await first.poll(timeout_ms=50)
-        assert told.calls == before
+        assert listener.calls == before
 
 
 async def test_only_one_of_two_members_with_the_same_instance_id_stays(bootstrap: str, make_topic: MakeTopic) -> None:
@@ -297,19 +297,19 @@ async def test_a_member_that_does_not_poll_leaves_and_comes_back(
     bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(1)
-    told = Told()
+    listener = RecordingListener()
     async with (
         consumer_of(bootstrap, topic, max_poll_interval_ms=300, **settings) as slow,
         consumer_of(bootstrap, topic, enable_auto_commit=False, **settings) as other,
     ):
-        await slow.subscribe(topic, told)
+        await slow.subscribe(topic, listener)
         await share(slow, partitions=1)
         await other.subscribe(topic)
         await share(other, partitions=1)
         with pytest.raises(BrokerError):
             await slow.commit({(topic, 0): 0})
         await slow.poll(timeout_ms=2000)
-    assert ("lost", [0]) in told.calls
+    assert ("lost", [0]) in listener.calls
 
 
 @pytest.mark.parametrize("settings", BOTH)
@@ -317,14 +317,14 @@ async def test_unsubscribing_revokes_everything(
     bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]
 ) -> None:
     topic = await make_topic(2)
-    told = Told()
+    listener = RecordingListener()
     async with consumer_of(bootstrap, topic, **settings) as consumer, Admin(bootstrap) as admin:
-        await consumer.subscribe(topic, told)
+        await consumer.subscribe(topic, listener)
         await share(consumer, partitions=2)
         with pytest.raises(ConfigurationError, match="the group assigns them"):
             consumer.assign([(topic, 0)])
         await consumer.unsubscribe()
-        assert told.calls == [("assigned", [0, 1]), ("revoked", [0, 1])]
+        assert listener.calls == [("assigned", [0, 1]), ("revoked", [0, 1])]
         assert (await admin.describe_groups([f"group-{topic}"])).value(f"group-{topic}").members == ()
         consumer.assign([(topic, 0)])
         await consumer.commit({(topic, 0): 3})

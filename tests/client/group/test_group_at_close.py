@@ -18,7 +18,7 @@ from odradek.client import (
     TopicPartition,
 )
 from tests.client.conftest import MakeTopic
-from tests.client.group.test_group import BOTH, Told, consumer_of, numbers, read, share, write
+from tests.client.group.test_group import BOTH, RecordingListener, consumer_of, numbers, read, share, write
 
 
 class CommitsAtTheEnd(RebalanceListener):
@@ -39,13 +39,13 @@ class Fails(RebalanceListener):
 @pytest.mark.parametrize("settings", BOTH)
 async def test_closing_revokes_the_partitions(bootstrap: str, make_topic: MakeTopic, settings: dict[str, Any]) -> None:
     topic = await make_topic(2)
-    told = Told()
+    listener = RecordingListener()
     async with consumer_of(bootstrap, topic, **settings) as consumer:
-        await consumer.subscribe(topic, told)
+        await consumer.subscribe(topic, listener)
         await share(consumer, partitions=2)
-    assert told.calls == [("assigned", [0, 1]), ("revoked", [0, 1])]
+    assert listener.calls == [("assigned", [0, 1]), ("revoked", [0, 1])]
     await consumer.close()
-    assert len(told.calls) == 2
+    assert len(listener.calls) == 2
 
 
 @pytest.mark.parametrize("settings", BOTH)
@@ -63,17 +63,17 @@ async def test_a_listener_commits_at_close(bootstrap: str, make_topic: MakeTopic
 
 async def test_an_exception_that_ends_async_with_revokes_too(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(1)
-    told = Told()
+    listener = RecordingListener()
 
     async def fail() -> None:
         async with consumer_of(bootstrap, topic) as consumer:
-            await consumer.subscribe(topic, told)
+            await consumer.subscribe(topic, listener)
             await share(consumer, partitions=1)
             raise LookupError
 
     with pytest.raises(LookupError):
         await fail()
-    assert told.calls == [("assigned", [0]), ("revoked", [0])]
+    assert listener.calls == [("assigned", [0]), ("revoked", [0])]
 
 
 async def test_the_error_of_a_listener_at_close_is_raised_after_the_group_was_left(
@@ -94,26 +94,26 @@ async def test_the_listener_of_a_consumer_that_never_joined_is_not_called(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = await make_topic(1)
-    told = Told()
+    listener = RecordingListener()
     async with consumer_of(bootstrap, topic) as consumer:
-        await consumer.subscribe(topic, told)
-    assert told.calls == []
+        await consumer.subscribe(topic, listener)
+    assert listener.calls == []
 
 
 async def test_a_member_that_was_removed_has_lost_its_partitions_at_close(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
     topic = await make_topic(1)
-    told = Told()
+    listener = RecordingListener()
     async with consumer_of(bootstrap, topic, max_poll_interval_ms=200) as consumer:
-        await consumer.subscribe(topic, told)
+        await consumer.subscribe(topic, listener)
         await share(consumer, partitions=1)
         async with asyncio.timeout(30), Admin(bootstrap) as admin:
             while (await admin.describe_groups([f"group-{topic}"])).value(f"group-{topic}").members:
                 pass
             while not await accepts_commit(consumer, (topic, 0)):
                 pass
-    assert told.calls == [("assigned", [0]), ("lost", [0])]
+    assert listener.calls == [("assigned", [0]), ("lost", [0])]
 
 
 async def accepts_commit(consumer: Consumer, partition: tuple[str, int]) -> bool:

@@ -34,12 +34,12 @@ async def test_the_error_without_any_response_lists_all_attempts() -> None:
     network = ScriptedNetwork(brokers=2)
     network.brokers[1].go_down()
     network.brokers[2].go_down()
-    with pytest.raises(BootstrapError) as told:
+    with pytest.raises(BootstrapError) as raised:
         async with Producer(network.bootstrap, network=network):
             pass
-    assert "broker1:9092: connection refused" in str(told.value)
-    assert "broker2:9092: connection refused" in str(told.value)
-    assert told.value.retriable
+    assert "broker1:9092: connection refused" in str(raised.value)
+    assert "broker2:9092: connection refused" in str(raised.value)
+    assert raised.value.retriable
     assert len(asyncio.all_tasks()) == 1
 
 
@@ -68,10 +68,10 @@ async def test_an_unreachable_advertised_address_is_an_error() -> None:
     network = ScriptedNetwork()
     network.aliases[ALIAS] = network.brokers[1]
     network.unreachable.add(network.brokers[1].address)
-    with pytest.raises(BootstrapError) as told:
+    with pytest.raises(BootstrapError) as raised:
         async with Producer(str(ALIAS), network=network):
             pass
-    assert str(told.value) == (
+    assert str(raised.value) == (
         "find the cluster: broker1:9092 (broker 1): connection refused. "
         "Check the bootstrap servers, and advertised.listeners of the brokers"
     )
@@ -104,8 +104,8 @@ async def test_metadata_requests_back_off_without_a_leader() -> None:
         start = now()
         sent = await producer.send("t", b"2")
         await asyncio.sleep(10)
-        asked = len(network.brokers[1].received(MetadataRequest)) - before
-        assert 5 <= asked <= 25
+        requests = len(network.brokers[1].received(MetadataRequest)) - before
+        assert 5 <= requests <= 25
         network.move(log, to=1)
         await sent
         assert now() - start < 13

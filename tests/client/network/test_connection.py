@@ -87,8 +87,8 @@ async def test_api_versions_falls_back_to_the_version_of_the_broker(newest: int)
     network = ScriptedNetwork()
     network.brokers[1].limit("ApiVersions", newest)
     connection = await connect(network)
-    [asked] = network.brokers[1].received(ApiVersionsRequest)
-    assert asked.client_software_name == ("odradek" if newest == 3 else "")
+    [request] = network.brokers[1].received(ApiVersionsRequest)
+    assert request.client_software_name == ("odradek" if newest == 3 else "")
     assert connection.versions.highest(METADATA) == by_name("Metadata").max_version
     connection.close()
 
@@ -97,9 +97,9 @@ async def test_api_versions_falls_back_to_the_version_of_the_broker(newest: int)
 async def test_the_error_for_a_missing_api_names_both_sides() -> None:
     network = ScriptedNetwork()
     connection = await connect(network)
-    with pytest.raises(UnsupportedVersionError) as told:
+    with pytest.raises(UnsupportedVersionError) as raised:
         connection.send(CreateTopicsRequest(), CreateTopicsResponse)
-    assert str(told.value) == (
+    assert str(raised.value) == (
         "send CreateTopics at broker1:9092: this call needs 2 to 7, the broker does not serve it. "
         "Upgrade the older side"
     )
@@ -120,9 +120,9 @@ async def test_responses_are_matched_to_their_requests() -> None:
     for name in ("a", "b", "c"):
         network.create(name)
     connection = await connect(network)
-    asked = [connection.send(MetadataRequest([MetadataRequestTopic(name=name)]), MetadataResponse) for name in "abc"]
+    sent = [connection.send(MetadataRequest([MetadataRequestTopic(name=name)]), MetadataResponse) for name in "abc"]
     assert connection.in_flight == 3
-    assert [answer.topics[0].name for answer in await asyncio.gather(*asked)] == ["a", "b", "c"]
+    assert [answer.topics[0].name for answer in await asyncio.gather(*sent)] == ["a", "b", "c"]
     assert connection.in_flight == 0
     connection.close()
 
@@ -159,8 +159,8 @@ async def test_requests_in_flight_fail_when_the_broker_closes_the_connection() -
     connection = await connect(network)
     ended = []
     connection.on_close = lambda: ended.append(connection.in_flight)
-    asked = [connection.send(MetadataRequest([]), MetadataResponse) for _ in range(3)]
-    for answer in asked:
+    sent = [connection.send(MetadataRequest([]), MetadataResponse) for _ in range(3)]
+    for answer in sent:
         with pytest.raises(
             ConnectionLostError, match="send Metadata at broker1:9092: the broker closed the connection"
         ):
@@ -210,9 +210,9 @@ def says(data: bytes) -> Any:
 async def test_bytes_of_another_protocol_are_a_not_kafka_error(data: bytes, words: str) -> None:
     network = ScriptedNetwork()
     network.brokers[1].script("ApiVersions", says(data))
-    with pytest.raises(NotKafkaError, match=words) as told:
+    with pytest.raises(NotKafkaError, match=words) as raised:
         await connect(network)
-    assert str(told.value).endswith("Is this the port of a Kafka listener, and is it a plaintext one?")
+    assert str(raised.value).endswith("Is this the port of a Kafka listener, and is it a plaintext one?")
     assert not network.brokers[1].transports
 
 

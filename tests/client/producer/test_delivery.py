@@ -181,7 +181,7 @@ async def test_a_batch_with_a_final_error_fails_and_later_ones_are_written() -> 
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "expected"),
     [
         ("2 records refused: record 0: no key", r"\(2 records refused: record 0: no key\)"),
         ("One or more records have been rejected", r"\(One or more records have been rejected; no key\)"),
@@ -189,7 +189,7 @@ async def test_a_batch_with_a_final_error_fails_and_later_ones_are_written() -> 
     ],
 )
 @simulated
-async def test_the_error_contains_the_first_message_about_a_single_record(message: str | None, told: str) -> None:
+async def test_the_error_contains_the_first_message_about_a_single_record(message: str | None, expected: str) -> None:
     network = ScriptedNetwork()
     network.create("t")
     answer_with_code = refuse(ErrorCode.INVALID_RECORD)
@@ -203,7 +203,7 @@ async def test_the_error_contains_the_first_message_about_a_single_record(messag
 
     network.brokers[1].script("Produce", answer)
     async with Producer(network.bootstrap, network=network) as producer:
-        with pytest.raises(BrokerError, match=rf"INVALID_RECORD {told}"):
+        with pytest.raises(BrokerError, match=rf"INVALID_RECORD {expected}"):
             await (await producer.send("t", b"1"))
 
 

@@ -98,14 +98,14 @@ def test_random_uses_every_available_partition_and_no_other() -> None:
 
 
 def test_a_function_gets_the_record_and_the_partitions() -> None:
-    asked: list[Any] = []
+    arguments: list[Any] = []
 
     def last(*question: Any) -> int:
-        asked.append(question)
+        arguments.append(question)
         return 3
 
     assert partitioner(last, 4, available=[0, 3]).choose(b"key", b"value", 8) == 3
-    assert asked == [("t", b"key", b"value", 4, [0, 3])]
+    assert arguments == [("t", b"key", b"value", 4, [0, 3])]
 
 
 @pytest.mark.parametrize("returned", [-1, 3, None, "0"])

@@ -63,10 +63,10 @@ async def test_an_argument_of_a_wrong_type_is_named(arguments: dict[str, Any], w
 async def test_a_topic_of_a_wrong_type_is_named_without_a_request(topic: Any) -> None:
     network = ScriptedNetwork()
     async with Producer(network.bootstrap, network=network) as producer:
-        asked = len(network.brokers[1].received(MetadataRequest))
+        requests = len(network.brokers[1].received(MetadataRequest))
         with pytest.raises(TypeError, match=f"^topic must be a str, not {type(topic).__name__}"):
             await producer.send(topic, b"")
-        assert len(network.brokers[1].received(MetadataRequest)) == asked
+        assert len(network.brokers[1].received(MetadataRequest)) == requests
 
 
 @simulated

@@ -4,7 +4,7 @@ Every client does what KIP-848 asks of it: it gives partitions up before it says
 starts over when it is fenced. A frozen one hears nothing, and believes what it believed. What must hold at any time:
 
 - A partition was given to one member in each epoch.
-- Of the members that the coordinator still knows, one at most believes that a partition is its own.
+- Of the current members of the group, at most one believes that a partition is its own.
 - What `reading` says of records and commits.
 """
 

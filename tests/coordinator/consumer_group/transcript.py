@@ -7,7 +7,7 @@ time 1000                              the clock goes on, timers that are due ex
 m1 join a owns= …                      a heartbeat with epoch 0 and all that a first one must have
 m1 beat 2 owns=a:0,1                   a heartbeat in epoch 2; what is left out is left as it was
 m1 leave                               epoch -1; `away` is -2
-resolve                                the work that was asked for is done, its result handed in
+resolve                                the requested work is done, and its result submitted
 describe
 ```
 Options: `topics=a,b`, `regex=…`, `instance=…`, `assignor=…`, `timeout=…` (of the rebalance), `owns=a:0,1;b:0`.

@@ -51,9 +51,11 @@ def _asked(request: Callable[[Seen], Any], version: int) -> Step:
 
 
 def join(group: str, member: Id = "", version: int = 5, protocols: str = "range", **fields: Any) -> Step:
-    asked = {"session_timeout_ms": 30_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer", **fields}
+    settings = {"session_timeout_ms": 30_000, "rebalance_timeout_ms": 10_000, "protocol_type": "consumer", **fields}
     named = [JoinGroupRequestProtocol(name, SUBSCRIPTION) for name in protocols.split()]
-    return _asked(lambda seen: JoinGroupRequest(group, member_id=_id(seen, member), protocols=named, **asked), version)
+    return _asked(
+        lambda seen: JoinGroupRequest(group, member_id=_id(seen, member), protocols=named, **settings), version
+    )
 
 
 def sync(group: str, member: Id, generation: int, version: int = 3, **fields: Any) -> Step:
@@ -247,7 +249,7 @@ STATIC_MEMBERS = [
     sync(STATIC, 0, 1, group_instance_id="i"),
     sync(STATIC, 1, 1, group_instance_id="i"),
     describe(STATIC),
-    join(STATIC, version=6, group_instance_id="i"),  # again, with a version that must be told another leader
+    join(STATIC, version=6, group_instance_id="i"),  # again, with a version whose response must name another leader
     leave(STATIC, (0, "i")),
     leave(STATIC, ("", "nobody")),
     leave(STATIC, ("", "i")),

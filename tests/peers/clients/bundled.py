@@ -70,17 +70,17 @@ class Bundled:
     def offsets(self, bootstrap: str, topic: str, partition: int = 0) -> tuple[int, int]:
         async def ask() -> tuple[int, int]:
             async with Consumer(bootstrap) as consumer:
-                asked = TopicPartition(topic, partition)
-                first, after_last = await consumer.beginning_offsets([asked]), await consumer.end_offsets([asked])
-            return first[asked], after_last[asked]
+                wanted = TopicPartition(topic, partition)
+                first, after_last = await consumer.beginning_offsets([wanted]), await consumer.end_offsets([wanted])
+            return first[wanted], after_last[wanted]
 
         return asyncio.run(ask())
 
     def offset_for_time(self, bootstrap: str, topic: str, timestamp: int, partition: int = 0) -> int | None:
         async def ask() -> int | None:
             async with Consumer(bootstrap) as consumer:
-                asked = TopicPartition(topic, partition)
-                found = (await consumer.offsets_for_times({asked: timestamp}))[asked]
+                wanted = TopicPartition(topic, partition)
+                found = (await consumer.offsets_for_times({wanted: timestamp}))[wanted]
             return None if found is None else found.offset
 
         return asyncio.run(ask())

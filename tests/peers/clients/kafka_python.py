@@ -69,14 +69,14 @@ class KafkaPython:
         return [Incoming(r.offset, r.timestamp, r.key, r.value, tuple(r.headers)) for r in records]
 
     def offsets(self, bootstrap: str, topic: str, partition: int = 0) -> tuple[int, int]:
-        asked = TopicPartition(topic, partition)
+        wanted = TopicPartition(topic, partition)
         with closing(_consumer(bootstrap)) as consumer:
-            return consumer.beginning_offsets([asked])[asked], consumer.end_offsets([asked])[asked]
+            return consumer.beginning_offsets([wanted])[wanted], consumer.end_offsets([wanted])[wanted]
 
     def offset_for_time(self, bootstrap: str, topic: str, timestamp: int, partition: int = 0) -> int | None:
-        asked = TopicPartition(topic, partition)
+        wanted = TopicPartition(topic, partition)
         with closing(_consumer(bootstrap)) as consumer:
-            found = consumer.offsets_for_times({asked: timestamp})[asked]
+            found = consumer.offsets_for_times({wanted: timestamp})[wanted]
         return None if found is None else found.offset
 
 

@@ -33,8 +33,8 @@ def test_assigned_epochs_are_written_at_once(epochs: LeaderEpochs, tmp_path: Pat
 
 
 def test_ends_of_epochs(epochs: LeaderEpochs) -> None:
-    asked = {-1: (-1, -1), 0: (0, 0), 2: (2, 10), 3: (3, 30), 4: (3, 30), 6: (3, 30), 7: (7, 50), 8: (-1, -1)}
-    assert {epoch: epochs.end_offset_for(epoch, 50) for epoch in asked} == asked
+    expected = {-1: (-1, -1), 0: (0, 0), 2: (2, 10), 3: (3, 30), 4: (3, 30), 6: (3, 30), 7: (7, 50), 8: (-1, -1)}
+    assert {epoch: epochs.end_offset_for(epoch, 50) for epoch in expected} == expected
     assert [epochs.epoch_for(offset) for offset in (0, 9, 10, 29, 30, 99)] == [2, 2, 3, 3, 7, 7]
 
 

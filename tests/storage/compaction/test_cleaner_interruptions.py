@@ -68,7 +68,7 @@ def test_readers_find_every_record_while_segments_are_swapped(compacted: Compact
         old = log.segments.first
         assert compacted.compact()
         assert data.read() == before
-        assert old.next_offset() > 0  # its files are there, renamed, for whoever still holds it
+        assert old.next_offset() > 0  # its files remain, renamed, for readers that still hold it
         assert log.aborted_transactions_of(0, data) == []
 
 

@@ -101,7 +101,7 @@ def test_segments_that_were_compacted_leave_the_page_cache(
     """Otherwise removing the segments frees a gigabyte at once, in the broker."""
     if is_in_memory(written_and_dropped(tmp_path)):
         pytest.skip("this file system keeps its pages")
-    for _ in range(5):  # the kernel is asked, and keeps pages that it is just busy with
+    for _ in range(5):  # the advice is not binding: the kernel keeps pages in use
         fill(compacted)
         compacted.log.flush()
         assert compacted.compact(worker.clean)

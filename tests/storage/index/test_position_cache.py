@@ -54,7 +54,7 @@ def test_a_cut_off_batch_is_found_by_its_head() -> None:
     second[:8] = (2).to_bytes(8)
 
     assert find_cut_off_batch(first + second[:27]) == (2, len(first), len(second))
-    assert find_cut_off_batch(first + second[:26]) is None, "too little to tell"
+    assert find_cut_off_batch(first + second[:26]) is None, "too few bytes to decide"
     assert find_cut_off_batch(first + second) is None, "it is whole"
     assert find_cut_off_batch(first[:-1]) is None, "not one is whole"
     assert find_cut_off_batch(b"") is None

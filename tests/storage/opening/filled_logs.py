@@ -46,7 +46,7 @@ def segment_files(path: Path, suffix: str) -> list[Path]:
 
 
 def assert_works_on(log: Log, values: list[bytes | None]) -> None:
-    """The log holds exactly `values`, by any way of finding them, knows its producer, and takes more."""
+    """The log holds exactly `values`, by each way of finding them, has the state of its producer, and accepts more."""
     end = len(values)
     assert log.log_end_offset == end
     assert values_of(log) == values

@@ -159,15 +159,15 @@ def test_a_tail_changed_after_a_clean_stop_is_recovered(tmp_path: Path, caplog: 
 
 def test_progress_is_reported(tmp_path: Path) -> None:
     fill(tmp_path)
-    told: list[tuple[str, int, int, int, int]] = []
+    reports: list[tuple[str, int, int, int, int]] = []
     log_dir = make_log_dir(tmp_path)
-    log_dir.open(lambda _: CONFIG, node_id=1, progress=lambda *report: told.append(report))
-    bases = sorted({base for _, _, base, _, _ in told})
+    log_dir.open(lambda _: CONFIG, node_id=1, progress=lambda *report: reports.append(report))
+    bases = sorted({base for _, _, base, _, _ in reports})
     assert bases == [int(path.stem) for path in segment_files(tmp_path, ".log")]
-    done = [report[3] for report in told]
+    done = [report[3] for report in reports]
     total = sum(path.stat().st_size for path in segment_files(tmp_path, ".log"))
     assert done == sorted(done)
-    assert (done[-1], told[-1]) == (total, ("t", 0, bases[-1], total, total))
+    assert (done[-1], reports[-1]) == (total, ("t", 0, bases[-1], total, total))
     log_dir.close()
 
 
