@@ -25,8 +25,6 @@ from odradek.protocol.compression.codecs import Codec
 from tests.effort import examples
 from tests.storage.logs import NOW, TOPIC_ID, batch, open_log_dir, read_all
 
-PRODUCER = 4
-
 
 class Appended(NamedTuple):
     """A record as it should be read back; `batch` is the base offset of its batch."""
@@ -53,6 +51,7 @@ class LogModel(RuleBasedStateMachine):
         self.epoch_starts: dict[int, int] = {}
         self.end = self.start = self.compacted = 0
         self.epoch = 0
+        self.producer = 4
         self.sequence = 0
         self.counter = 0
 
@@ -101,7 +100,7 @@ class LogModel(RuleBasedStateMachine):
             key=key,
             timestamp=timestamp,
             codec=codec,
-            producer_id=PRODUCER,
+            producer_id=self.producer,
             producer_epoch=0,
             base_sequence=self.sequence,
         )
@@ -120,7 +119,7 @@ class LogModel(RuleBasedStateMachine):
     def append_again(self) -> None:
         last = [record for record in self.records if record.batch == self.records[-1].batch]
         data = batch(
-            *(record.value for record in last), producer_id=PRODUCER, producer_epoch=0,
+            *(record.value for record in last), producer_id=self.producer, producer_epoch=0,
             base_sequence=self.sequence - len(last),
         )  # fmt: skip
         info = self.log.append_as_leader(data, self.epoch, self.clock.time_ms())
@@ -158,12 +157,18 @@ class LogModel(RuleBasedStateMachine):
         return max(other.offset for other in self.records if other.batch == record.batch)
 
     def take_back_sequence(self) -> None:
-        """The producer goes on after what is left; the log forgets it if nothing is left above its start."""
-        entry = self.log.producers.entries.get(PRODUCER)
+        """The producer goes on after what is left; the log forgets it if nothing is left above its start.
+
+        Then another one goes on. The first may come back with an older sequence number: recovery reads whole segments,
+        as in Kafka.
+        """
+        entry = self.log.producers.entries.get(self.producer)
         assert (entry is not None) == bool(self.records and self.records[-1].offset >= self.start)
         if entry is not None:
             assert entry.last_offset == self.end - 1
             self.sequence = entry.last_sequence + 1
+        else:
+            self.producer, self.sequence = self.producer + 1, 0
 
     @rule(part=st.floats(0, 1))
     def delete_records(self, part: float) -> None:
