@@ -203,7 +203,7 @@ class Cleaner:
         try:
             job = _job(log, part, list(segments.values()), self._clock.time_ms(), settings)
             with closing(clean(job, log.cleaning)) as answers:
-                done = self._run(log, segments, answers)
+                done = self._run(log_dir, log, part, segments, answers)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -226,12 +226,20 @@ class Cleaner:
 
     @staticmethod
     def _run(
-        log: Log, segments: dict[int, Segment], answers: Iterator[CleanedGroup | CleaningDone]
+        log_dir: LogDir,
+        log: Log,
+        part: Cleanable,
+        segments: dict[int, Segment],
+        answers: Iterator[CleanedGroup | CleaningDone],
     ) -> CleaningDone | None:
         """Swap in each group; return None if the compaction was aborted."""
         for answer in answers:
             if isinstance(answer, CleaningDone):
                 return answer
+            if log.cleaned_offset is None:
+                # From the first swap on, readers of the directory need to know why offsets are missing.
+                log.cleaned_offset = part.first_dirty_offset
+                log_dir.checkpoint_cleaned_offsets()
             if not log.swap_in([segments[base_offset] for base_offset in answer.replaced], answer.sizes):
                 break
         return None
