@@ -7,6 +7,9 @@
 | lateness of batches, by their first record | lateness of records |
 | keys and compression from the samples | exact keys; no compression, because readers receive records decompressed |
 
+Rows about keys have `is_estimate`: the count of keys and all shares are those of a part of the records. They are exact
+for a log directory, too, if the samples are all of its records.
+
 The lateness of a record is its age compared with the newest record before it in its partition: the watermark that a
 stream needs.
 """
@@ -14,7 +17,8 @@ stream needs.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +45,16 @@ WINDOW_COLUMNS = (
     "compression_ratio",
     "codecs",
 )
-KEY_COLUMNS = ("topic", "keys", "keyless_share", "top_key", "top_1_share", "top_10_share", "top_100_share")
+KEY_COLUMNS = (
+    "topic",
+    "keys",
+    "is_estimate",
+    "keyless_share",
+    "top_key",
+    "top_1_share",
+    "top_10_share",
+    "top_100_share",
+)
 
 _MAX_WINDOWS = 10_000  # rows that are printed and plotted
 _TOP_KEYS = 100
@@ -68,7 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
     with spark_session_for("stats", arguments) as spark:
         summary = Summary("stats")
         measured, keys = _measure(spark, arguments)
-        windows, skew = window_rows(measured, arguments.window), key_rows(keys)
+        windows = window_rows(measured, arguments.window)
+        skew = key_rows(keys, None if arguments.log_dir is None else records_by_topic(windows))
         damage = [] if arguments.log_dir is None else damage_in(measured)
     if arguments.json:
         print_json({"windows": windows, "keys": skew})
@@ -194,8 +208,19 @@ def window_row(found: Mapping[str, Any], window_ms: int) -> dict[str, Any]:
     }
 
 
-def key_rows(keys: DataFrame) -> list[dict[str, Any]]:
-    """Return a row of `KEY_COLUMNS` for each topic; `keys` has the columns topic and key, a row for each record."""
+def records_by_topic(windows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the number of records of each topic, from the rows of its windows."""
+    counts: Counter[str] = Counter()
+    for row in windows:
+        counts[row["topic"]] += row["records"]
+    return counts
+
+
+def key_rows(keys: DataFrame, totals: Mapping[str, int] | None = None) -> list[dict[str, Any]]:
+    """Return a row of `KEY_COLUMNS` for each topic; `keys` has the columns topic and key, a row for each record.
+
+    If `keys` are samples, `totals` are the numbers of all records.
+    """
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -214,18 +239,23 @@ def key_rows(keys: DataFrame) -> list[dict[str, Any]]:
         .agg(f.sort_array(f.collect_list(f.struct("rank", "count", "key"))).alias("top"))
     )
     return [
-        key_row(row.asDict(recursive=True)) for row in by_topic.join(top, "topic", "left").orderBy("topic").collect()
+        key_row(row.asDict(recursive=True), None if totals is None else totals.get(row.topic))
+        for row in by_topic.join(top, "topic", "left").orderBy("topic").collect()
     ]
 
 
-def key_row(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row of a topic's keys; shares are of all records or samples that were read. `top` is for the plot."""
+def key_row(found: Mapping[str, Any], total: int | None = None) -> dict[str, Any]:
+    """Return the row of a topic's keys; shares are of the records that were read. `top` is for the plot.
+
+    `total` is the number of all records of the topic, if they may be more than were read.
+    """
     counts = [each["count"] for each in found["top"] or []]
     records = found["records"]
     first = bytes(found["top"][0]["key"]).decode(errors="backslashreplace") if counts else None
     return {
         "topic": found["topic"],
         "keys": found["keys"],
+        "is_estimate": total is not None and records < total,
         "keyless_share": found["keyless"] / records,
         "top_key": first,
         "top_1_share": sum(counts[:1]) / records,

@@ -80,4 +80,7 @@ def _lines(axes: Axes, title: str, times: Sequence[datetime], lines: Mapping[str
 def _skew(axes: Axes, keys: Row | None) -> None:
     shares = [] if keys is None else keys["top"]
     axes.bar(range(1, len(shares) + 1), [100 * share for share in shares])
-    axes.set_title("% of records by key, the 100 most frequent")
+    title = "% of records by key, the 100 most frequent"
+    if keys is not None and keys["is_estimate"]:
+        title += f"\n(an estimate: samples with {keys['keys']} keys)"
+    axes.set_title(title)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,31 @@ from odradek.broker.storage import open_log_dir
 from odradek.pipeline.jobs import FAILED, run
 from odradek.pipeline.jobs.log_directories.stored_batches import SCHEMA, stored_batches
 from odradek.pipeline.jobs.results.stats_plots import write_report
-from odradek.pipeline.jobs.stats import key_row, key_rows, measured_records, window_row, window_rows
+from odradek.pipeline.jobs.stats import (
+    key_row,
+    key_rows,
+    measured_records,
+    records_by_topic,
+    window_row,
+    window_rows,
+)
 from tests.pipeline.frames import frame, record
 from tests.storage.test_golden import HERE
 
 GOLDEN = HERE / "golden_dirs"
 HOUR = 3_600_000
+MEASURED = {
+    "topic": "t",
+    "start": 0,
+    "records": 1,
+    "bytes": 1,
+    "late": 0,
+    "percentiles": [0, 0],
+    "lateness_max_ms": 0,
+    "raw_bytes": None,
+    "sampled_bytes": None,
+    "codecs": ["none", "lz4"],
+}
 
 
 def test_a_row_contains_rates_shares_and_the_compression_ratio() -> None:
@@ -43,13 +63,29 @@ def test_a_row_of_keys_contains_shares_of_all_records() -> None:
     top = [{"rank": 1, "count": 5, "key": b"a"}, {"rank": 2, "count": 2, "key": b"\xff"}]
     row = key_row({"topic": "t", "records": 10, "keys": 2, "keyless": 3, "top": top})
     assert (row["top_key"], row["top_1_share"], row["top_10_share"], row["keyless_share"]) == ("a", 0.5, 0.7, 0.3)
+    assert not row["is_estimate"]
     assert key_row({"topic": "t", "records": 3, "keys": 0, "keyless": 3, "top": None})["top_key"] is None
 
 
+def test_keys_are_an_estimate_only_if_records_were_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    totals = records_by_topic(
+        [{"topic": "t", "records": 4}, {"topic": "t", "records": 3}, {"topic": "u", "records": 1}]
+    )
+    assert totals == {"t": 7, "u": 1}
+    found = {"topic": "t", "records": 6, "keys": 2, "keyless": 0, "top": None}
+    rows = [key_row(found | {"records": records}, totals["t"]) for records in (6, 7)]
+    assert [row["is_estimate"] for row in rows] == [True, False]
+    titles: list[str] = []
+    monkeypatch.setattr("matplotlib.axes.Axes.set_title", lambda _, title: titles.append(title))
+    window = window_row(MEASURED, HOUR)
+    for row in rows:
+        written = list(write_report(tmp_path, [window], [row]))
+        assert written[1].read_text().splitlines()[0].startswith("topic,keys,is_estimate")
+    assert [title for title in titles if "estimate" in title] == [titles[5]]
+
+
 def test_the_report_is_two_tables_and_an_image_of_each_topic(tmp_path: Path) -> None:
-    measured = {"topic": "t", "start": 0, "records": 1, "bytes": 1, "late": 0, "percentiles": [0, 0]}
-    measured |= {"lateness_max_ms": 0, "raw_bytes": None, "sampled_bytes": None, "codecs": ["none", "lz4"]}
-    windows = [window_row(measured | {"start": start}, HOUR) for start in (-HOUR, 0, HOUR)]
+    windows = [window_row(MEASURED | {"start": start}, HOUR) for start in (-HOUR, 0, HOUR)]
     keys = [key_row({"topic": "t", "records": 1, "keys": 1, "keyless": 0, "top": [{"count": 1, "key": b"a"}]})]
     written = list(write_report(tmp_path, windows, keys))
     assert [path.name for path in written] == ["windows.csv", "keys.csv", "t.png"]
@@ -94,6 +130,15 @@ def test_headers_give_the_same_sums_as_records(spark: SparkSession) -> None:
             assert found.get(key, (0, 0))[0] == len(records), key
     looked_into = [row for row in rows if row.raw_bytes is not None]
     assert all(len(row["keys"]) == row.records for row in looked_into)
+    keys = spark.createDataFrame(
+        [(row.topic, key) for row in looked_into for key in row["keys"]], "topic string, key binary"
+    )
+    totals: Counter[str] = Counter()
+    for row in rows:
+        totals[row.topic] += row.records
+    estimated = {row["topic"]: row["is_estimate"] for row in key_rows(keys, totals)}
+    assert estimated["rolled"]
+    assert not estimated["transactional"]
     compressed = [row for row in looked_into if row.topic == "codec-zstd"]
     assert sum(row.raw_bytes for row in compressed) > 2 * sum(row.sampled_bytes for row in compressed)
 
