@@ -5,8 +5,14 @@
 | `source` | the data source that Spark calls, and its reader |
 | `options` | the options of the format |
 | `filters` | filters of a query on topic, partition, offset and timestamp, applied before reading |
-| `plan` | the tasks of a query: pieces of segment files |
+| `plan` | the work of a query: pieces of segment files |
+| `tasks` | the division of pieces into tasks |
 | `segments` | log directories, opened read-only while a broker may write them |
 | `segment_ranges` | the byte ranges of segment files that hold a range of offsets |
+| `piece_reader` | the records of a task's pieces; damage and missing offsets according to the options |
 | `segment_reader` | a range of a segment file, read some megabytes at a time |
+| `chunks` | whole batches from a file, and parts of them |
+| `index_entries` | the offset index of a segment, while a part of the segment is read |
+| `offset_check` | the check that the offsets of batches follow each other |
+| `holes` | missing offsets, and the evidence that explains them |
 """

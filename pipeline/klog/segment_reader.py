@@ -1,58 +1,144 @@
 """Reading a byte range of a segment file, some megabytes at a time, while its broker may rename or replace it.
 
-Where a head cannot be that of a batch, reading continues at the next entry of the offset index; the bytes between are
-one damage.
+```
+position   batch | batch | damage         | batch | batch | ...
+                         ^ an impossible head or length     the bytes up to the next sound batch are one damage
+```
+Lengths lead from batch to batch. Where one cannot be right, the next batch is searched for up to the next entry of the
+offset index, which is the position of a batch, or up to the end of the range. If the checksum of the batch before is
+wrong, its own length may have led astray, and the search begins there.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from contextlib import closing
+from typing import Final
 
-from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.names import DELETED_SUFFIX, SWAP_SUFFIX
-from odradek.broker.storage.offline.live_log import FileIdentity, file_identity, read_offset_index
+from odradek.broker.storage.offline.batch_search import find_next_batch
+from odradek.broker.storage.offline.segment_files import FileIdentity, file_identity
+from odradek.pipeline.klog.chunks import Chunk, is_sound, part
+from odradek.pipeline.klog.holes import MissingOffsets, SegmentGoneError
+from odradek.pipeline.klog.index_entries import IndexEntries
+from odradek.pipeline.klog.offset_check import OffsetCheck
 from odradek.pipeline.klog.segment_ranges import SegmentRange
 from odradek.pipeline.records.damage import Damage
 from odradek.pipeline.records.whole_batches import WholeBatches, whole_batches
 from odradek.protocol.plural import pluralize
+from odradek.protocol.records.batch_header import LOG_OVERHEAD
 
 CHUNK_BYTES: Final = 4_000_000  # one group of `records`
+_INDEXED: Final = 8192  # bytes; the index of a smaller range is not read
+_MOST_DOUBTED: Final = 64 << 20  # bytes of a batch that are read although no batch seems to follow it
+_HEAD: Final = 17  # bytes up to the magic
+
+Found = Chunk | Damage | MissingOffsets
 
 
-class Chunk(NamedTuple):
-    """Whole batches at `position` of the file.
-
-    Their memory is reused for the next chunk: they are valid until that is requested.
-    """
-
-    position: int
-    batches: WholeBatches
+def read_range(range_: SegmentRange, check: OffsetCheck) -> Iterator[Found]:
+    """The batches, the damage and the gaps in the range, in order. Raises SegmentGoneError and OSError."""
+    with closing(_Reading(range_)) as reading:
+        yield from reading.run(check)
 
 
-class SegmentGoneError(Exception):
-    """A segment was removed, or replaced by compaction, after the read was planned."""
+class _Reading:
+    """One range: its open file, and the entries of its index if it is large enough to need them."""
 
-
-def read_range(range_: SegmentRange) -> Iterator[Chunk | Damage]:
-    """The batches and the damage in the range, in order. Raises SegmentGoneError and OSError."""
-    descriptor = _open(range_.path, range_.identity)
-    try:
-        position = range_.begin
+    def __init__(self, range_: SegmentRange) -> None:
+        self._range = range_
+        self._descriptor = _open(range_.path, range_.identity)
         # One buffer for all chunks: the first use of a page costs more than filling it.
-        buffer = bytearray(min(CHUNK_BYTES, range_.end - position))
+        self._buffer = bytearray(min(CHUNK_BYTES, range_.size))
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def run(self, check: OffsetCheck) -> Iterator[Found]:
+        range_ = self._range
+        needs_index = range_.begin > 0 or range_.size > _INDEXED
+        self._entries = IndexEntries.read(range_) if needs_index else IndexEntries()
+        check.start(range_, self._entries, self._peek)
+        position = range_.begin
         while position < range_.end:
-            chunk, damage = _read(descriptor, range_, position, buffer)
+            chunk, damage = self._read(position, check.lowest)
             if chunk is not None:
-                yield chunk
+                yield from check.split(chunk)
                 position += chunk.batches.size
             if damage is not None:
                 yield damage
                 position += damage.size
-    finally:
-        os.close(descriptor)
+                check.skip()
+        yield from check.finish()
+
+    def _read(self, position: int, low: int) -> tuple[Chunk | None, Damage | None]:
+        """Read the batches at `position`, and the damage behind them, if any."""
+        end = self._range.end
+        length = min(len(self._buffer), end - position)
+        data = self._pread(memoryview(self._buffer)[:length], position)
+        found = whole_batches(data)
+        if not found.size and length < found.needed <= end - position:
+            large = self._large_batch(position, found.needed)
+            if large is not None:
+                return Chunk(position, large), None
+        behind = position + found.size
+        is_followed = behind == end or end - behind >= max(found.needed, _HEAD)
+        if found.flaw is None and len(data) == length and found.size and is_followed:
+            return Chunk(position, found), None
+        if found.size and not is_sound(found, len(found.positions) - 2):
+            found = part(found, 0, len(found.positions) - 2)  # its length may be wrong
+            behind = position + found.size
+            reason = "the checksum of the batch is wrong, and no batch follows it"
+        else:
+            reason = found.flaw or ""
+        chunk = Chunk(position, found._replace(flaw=None, needed=0)) if found.size else None
+        if len(data) < length:  # the file is shorter than it was
+            return chunk, Damage(self._range.path, behind, end - behind, None, "the file ends inside a batch")
+        return chunk, self._damage(behind, low, reason)
+
+    def _damage(self, position: int, low: int, reason: str) -> Damage:
+        """Return the damage at `position`, up to the next batch."""
+        range_ = self._range
+        indexed = self._entries.position_behind(position)
+        limit = range_.end if indexed is None else min(indexed, range_.end)
+        found = find_next_batch(self._bytes, position + 1, limit, low, range_.limit)
+        end = limit if found is None else found
+        if not reason:
+            reason = "the file ends inside a batch" if end == range_.end else "the length of the batch is wrong"
+        return Damage(range_.path, position, end - position, None, reason)
+
+    def _large_batch(self, position: int, size: int) -> WholeBatches | None:
+        """Read the batch of so many bytes at `position`; None if its length is wrong and spans other batches."""
+        behind = position + size
+        indexed = self._entries.position_behind(position)
+        if indexed is not None and indexed < behind:
+            return None
+        is_followed = behind == self._range.end or self._peek(behind) is not None
+        if not is_followed and size > _MOST_DOUBTED:
+            return None
+        found = whole_batches(self._pread(memoryview(bytearray(size)), position))
+        return found if found.size == size and (is_followed or is_sound(found, 0)) else None
+
+    def _peek(self, position: int) -> WholeBatches | None:
+        """The batches at `position` of the range that are in one page; None if there is not even the head of one."""
+        room = self._range.end - position
+        data = self._bytes(min(room, 4096), position) if room > 0 else b""
+        found = whole_batches(data)
+        if found.flaw is not None or not (found.size or LOG_OVERHEAD < found.needed <= room):
+            return None
+        return found
+
+    def _bytes(self, length: int, position: int) -> bytes:
+        return bytes(self._pread(memoryview(bytearray(length)), position))
+
+    def _pread(self, room: memoryview, position: int) -> memoryview:
+        """Fill `room` from `position` of the file; return the filled part, shorter at the end of the file."""
+        try:
+            return room[: os.preadv(self._descriptor, [room], position)]
+        except OSError as error:
+            reason = f"reading {pluralize(len(room), 'byte')} at {position} of {self._range.path}: {error.strerror}"
+            raise OSError(error.errno, reason) from error
 
 
 def _open(path: str, identity: FileIdentity) -> int:
@@ -66,48 +152,4 @@ def _open(path: str, identity: FileIdentity) -> int:
         if file_identity(os.fstat(descriptor)) == identity:
             return descriptor
         os.close(descriptor)
-    raise SegmentGoneError(
-        f"{path} was removed by retention or replaced by compaction after this read was planned: read again"
-    )
-
-
-def _read(
-    descriptor: int, range_: SegmentRange, position: int, buffer: bytearray
-) -> tuple[Chunk | None, Damage | None]:
-    """Read the batches at `position`, and the damage behind them, if any."""
-    length = min(len(buffer), range_.end - position)
-    data = _pread(descriptor, memoryview(buffer)[:length], position)
-    found = whole_batches(data)
-    if not found.size and found.needed and length < found.needed <= range_.end - position:
-        data = _pread(descriptor, memoryview(bytearray(found.needed)), position)
-        found = whole_batches(data)
-    chunk = Chunk(position, found._replace(flaw=None)) if found.size else None
-    behind = position + found.size
-    if found.flaw is not None:
-        end = _next_entry(range_, behind)
-        return chunk, Damage(range_.path, behind, end - behind, None, found.flaw)
-    if chunk is None or len(data) < length:  # not even one batch fits, or the file is shorter than it was
-        size = range_.end - behind
-        return chunk, Damage(range_.path, behind, size, None, "the file ends inside a batch")
-    return chunk, None
-
-
-def _pread(descriptor: int, room: memoryview, position: int) -> memoryview:
-    """Fill `room` from `position` of the file; return the filled part, shorter at the end of the file."""
-    try:
-        return room[: os.preadv(descriptor, [room], position)]
-    except OSError as error:
-        raise OSError(
-            error.errno or errno.EIO, f"reading {pluralize(len(room), 'byte')} at {position}: {error.strerror}"
-        ) from error
-
-
-def _next_entry(range_: SegmentRange, position: int) -> int:
-    """The position of the next batch in the offset index, or the end of the range."""
-    try:
-        index = read_offset_index(range_.path)
-        index.check(range_.end)
-        entry = index.first_at_position(position + 1)
-    except (CorruptIndexError, OSError):
-        return range_.end
-    return range_.end if entry is None else min(entry.position, range_.end)
+    raise SegmentGoneError(path)

@@ -6,20 +6,53 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Container
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
 from odradek.broker.storage.names import META_PROPERTIES
 from odradek.broker.storage.offline import listing
 from odradek.broker.storage.offline.live_log import LiveLog, LiveLogDir
 from odradek.client.record import TopicPartition
 
 PartitionLog = LiveLog
+T = TypeVar("T")
+
+# A broker changes a directory rarely: when it rolls, compacts or deletes a segment. A round of retention over a
+# partition with thousands of segments may take seconds. The pauses are 10 ms to 0.64 s, together 2.5 s.
+_PAUSES: Final = tuple(0.01 * 2 ** min(attempt, 6) for attempt in range(9))
 
 
 class NoLogDirError(Exception):
     """The path is no log directory of a broker."""
 
 
+class DirectoryChangesError(Exception):
+    """A partition changed during every attempt to read its directory."""
+
+
+def while_it_changes(action: Callable[[], T], partition: TopicPartition, *, or_nothing: bool = False) -> T | None:
+    """Return the result of `action`, which opens a log; retry with pauses while its files are removed or replaced.
+
+    If they always are, raises DirectoryChangesError, or with `or_nothing` returns None.
+    """
+    for pause in (*_PAUSES, None):
+        try:
+            return action()
+        except FileNotFoundError as error:
+            if pause is not None:
+                time.sleep(pause)
+            elif not or_nothing:
+                raise DirectoryChangesError(
+                    f"{partition} could not be read: {error.filename} was removed, replaced or written meanwhile, "
+                    f"{len(_PAUSES) + 1} times in a row. Read again, or set failOnDataLoss to false"
+                ) from error
+    return None
+
+
 class LogDirectory:
-    """A log directory as it is when this object is made; see `LiveLogDir`."""
+    """A log directory as it is when this object is made, see `LiveLogDir`. Must be closed, e.g. by `with`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -31,8 +64,26 @@ class LogDirectory:
             ) from None
         except OSError as error:
             raise NoLogDirError(f"{path} cannot be read as a log directory: {error.strerror}") from None
-        self.partitions = [TopicPartition(*key) for key in self._directory.partitions]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._directory.close()
+
+    def topics(self) -> set[str]:
+        """The topics that seem to be in the directory, by its names alone."""
+        return self._directory.topics()
+
+    def partitions(self, topics: Container[str]) -> list[TopicPartition]:
+        """The partitions of these topics, in order. Lists only their directories."""
+        return [TopicPartition(*key) for key in self._directory.candidates(topics) if self._directory.contains(key)]
+
+    def contains(self, partition: TopicPartition) -> bool:
+        return self._directory.contains(partition)
 
     def open(self, partition: TopicPartition) -> PartitionLog:
-        """Open the log of one of `partitions`. Raises OSError, which is `FileNotFoundError` if it changes meanwhile."""
+        """Open the log of a partition. Raises OSError, which is `FileNotFoundError` if it changes meanwhile."""
         return self._directory.open(partition)

@@ -12,25 +12,22 @@ query needs: `.schema("value binary")` names them, and the others are not decode
 from __future__ import annotations
 
 from collections.abc import Iterator
-from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.klog.filters import LogFilter, log_filter
 from odradek.pipeline.klog.options import KlogOptions, klog_options
-from odradek.pipeline.klog.plan import KlogPartition, plan
-from odradek.pipeline.klog.segment_reader import Chunk, SegmentGoneError, read_range
-from odradek.pipeline.records.damage import Damage, Mode
-from odradek.pipeline.records.decoding import decode, report
+from odradek.pipeline.klog.piece_reader import joined, read_pieces
+from odradek.pipeline.klog.plan import plan
+from odradek.pipeline.klog.tasks import KlogTask
+from odradek.pipeline.records.damage import Mode
 from odradek.pipeline.schema import ARROW_TYPES, column_names, spark_schema
 from odradek.pipeline.spark.garbage_collection import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_BASE_OFFSET: Final = Struct(">q")
 
 
 class KlogDataSource(DataSource):
@@ -64,45 +61,15 @@ class KlogReader(DataSourceReader):
         self._filter = log_filter(filters)
         return filters
 
-    def partitions(self) -> list[KlogPartition]:
+    def partitions(self) -> list[KlogTask]:
         return plan(self._options, self._filter)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of a task. Raises CorruptRecordsError under FAILFAST, SegmentGoneError, OSError."""
         freeze_modules()
-        if not isinstance(partition, KlogPartition):
+        if not isinstance(partition, KlogTask):
             return  # Spark creates a partition of its own when there are none
-        if partition.damage is not None:
-            yield from self._report(partition, partition.damage)
-        if partition.range is None:
-            return
-        try:
-            for found in read_range(partition.range):
-                yield from self._decoded(partition, found)
-        except SegmentGoneError:
-            if self._options.fail_on_data_loss:
-                raise
-
-    def _decoded(self, partition: KlogPartition, found: Chunk | Damage) -> Iterator[pa.RecordBatch]:
-        if isinstance(found, Damage):
-            return self._report(partition, found)
-        assert partition.range is not None
-        (first_offset,) = _BASE_OFFSET.unpack_from(found.batches.data)
-        return decode(
-            found.batches,
-            topic=partition.topic,
-            partition=partition.partition,
-            columns=self._columns,
-            start_offset=partition.start_offset,
-            end_offset=partition.end_offset,
-            aborted=[(producer, first) for producer, first, last in partition.aborted if last >= first_offset],
-            mode=self._options.mode,
-            source=partition.range.path,
-            position=found.position,
-        )
-
-    def _report(self, partition: KlogPartition, damage: Damage) -> Iterator[pa.RecordBatch]:
-        return report(damage, self._options.mode, self._columns, partition.topic, partition.partition)
+        yield from joined(read_pieces(partition.pieces, self._options, self._columns))
 
 
 def _columns(schema: Any) -> tuple[str, ...]:

@@ -4,6 +4,10 @@
 |---|---|
 | `listing` | the partitions of a directory and the files of each |
 | `live_log` | the logs of a directory that a broker may be writing: segments, start, end |
+| `log_end` | the last whole batch of a segment |
+| `batch_search` | the next batch behind damage |
+| `segment_files` | the identity of a segment's file, the used part of its indexes |
+| `directory_lock` | whether a broker holds the lock of a directory |
 | `stored_log_dir`, `stored_partition` | a directory opened as a broker opens it, repaired in memory; its records |
 | `committed_offsets` | the offsets of groups in `__consumer_offsets` |
 | `kraft_topics` | the topics and their properties in `__cluster_metadata` |

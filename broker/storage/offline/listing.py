@@ -112,21 +112,23 @@ def list_partitions(files: Files, log_dir: str) -> list[PartitionFiles]:
 
     Raises `OSError` if it cannot be read, and `NoLogDirError` if it is no log directory.
     """
-    entries = sorted(files.scan(log_dir))
     found = []
-    for entry in entries:
-        key = _key_of(entry.name) if entry.is_directory else None
-        if key is None:
-            continue
+    for name, key in partition_names(files, log_dir):
         try:
-            partition = PartitionFiles(files, log_dir, entry.name, key)
+            partition = PartitionFiles(files, log_dir, name, key)
         except FileNotFoundError:
             continue
         if partition.is_log:
             found.append(partition)
-    if not found and all(entry.name != META_PROPERTIES for entry in entries):
+    if not found and not files.exists(f"{log_dir}/{META_PROPERTIES}"):
         raise NoLogDirError(log_dir)
     return found
+
+
+def partition_names(files: Files, log_dir: str) -> list[tuple[str, Partition]]:
+    """The directories with the name of a partition, which they may not contain, in order. Raises `OSError`."""
+    keys = [(entry.name, _key_of(entry.name)) for entry in sorted(files.scan(log_dir)) if entry.is_directory]
+    return [(name, key) for name, key in keys if key is not None]
 
 
 def _key_of(name: str) -> Partition | None:

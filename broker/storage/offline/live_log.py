@@ -5,7 +5,8 @@
 | the partitions | `listing` |
 | where a partition starts | `log-start-offset-checkpoint`, or its first segment |
 | where it ends | after a clean stop, behind its last batch; else the high watermark, `replication-offset-checkpoint` |
-| where it ends, without a high watermark | before the first batch that is not whole |
+| where it ends, without a high watermark | behind the last whole batch |
+| whether its end was lost | `LiveLog.lost_end` |
 | the last stable offset | the newest snapshot of producers, and the batches behind it |
 
 A checkpoint is some seconds old, so the last seconds of a running broker are not seen; what is seen is complete. Unlike
@@ -14,91 +15,155 @@ A checkpoint is some seconds old, so the last seconds of a running broker are no
 
 from __future__ import annotations
 
-import os
+from collections.abc import Container
 from contextlib import suppress
 from errno import ENOENT
-from pathlib import Path
-from typing import Final, NamedTuple
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from odradek.broker.storage.batch_scan import CorruptBatchError
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint, Partition
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
-from odradek.broker.storage.index.index_file import IndexFile
-from odradek.broker.storage.index.offset_index import OffsetIndex
-from odradek.broker.storage.index.time_index import TimeIndex
+from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.names import (
     CLEAN_SHUTDOWN,
+    CLEANER_OFFSETS,
     HIGH_WATERMARKS,
     LOG_START_OFFSETS,
     LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
+    META_PROPERTIES,
     SNAPSHOT_SUFFIX,
-    TIME_INDEX_SUFFIX,
     file_name,
 )
-from odradek.broker.storage.offline.listing import PartitionFiles, list_partitions
+from odradek.broker.storage.offline.directory_lock import is_locked
+from odradek.broker.storage.offline.listing import NoLogDirError, PartitionFiles, partition_names
+from odradek.broker.storage.offline.log_end import find_end, flaw_at, is_room
+from odradek.broker.storage.offline.segment_files import FileIdentity, file_identity, status_of, used_bytes
 from odradek.broker.storage.producers.producer_snapshots import CorruptSnapshotError, decode_snapshot
 from odradek.broker.storage.producers.producer_state import NO_OFFSET
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segments import Segments
 
-_INDEXES: Final[dict[str, type[IndexFile]]] = {OFFSET_INDEX_SUFFIX: OffsetIndex, TIME_INDEX_SUFFIX: TimeIndex}
+_OPEN_FILES = 64  # of a directory with ten thousand partitions: one is read after the other
 
 
-class FileIdentity(NamedTuple):
-    """Device and inode of a file: compaction puts another file under the same name."""
+class LostEnd(NamedTuple):
+    """The end of a log that is not there, or not whole: `size` bytes at `position` of the file at `path`.
 
-    device: int
-    inode: int
+    `offset` is the first one that is lost.
+    """
 
-
-def file_identity(status: os.stat_result) -> FileIdentity:
-    return FileIdentity(status.st_dev, status.st_ino)
+    path: str
+    position: int
+    size: int
+    offset: int
+    reason: str
 
 
 class LiveLogDir:
-    """A log directory as it is when this object is made. Nothing is written, nothing is locked."""
+    """A log directory as it is when this object is made. Nothing is written. Must be closed; used by one thread."""
 
     def __init__(self, path: str) -> None:
         """Raises `OSError` if the directory cannot be read, `NoLogDirError` if it is no log directory."""
         self.path = path
         self._files = ReadOnlyFiles()
+        self._descriptors = DescriptorCache(self._files, _OPEN_FILES)
         # Before the files are listed: a later stop or checkpoint promises more than was seen.
-        self._was_clean = self._files.exists(f"{path}/{CLEAN_SHUTDOWN}")
+        self._was_clean = self._is_clean()
         self._high_watermarks = OffsetCheckpoint(self._files, path, HIGH_WATERMARKS).read()
         self._starts = OffsetCheckpoint(self._files, path, LOG_START_OFFSETS).read()
-        self._names = {partition.key: partition.name for partition in list_partitions(self._files, path)}
+        self._cleaned = OffsetCheckpoint(self._files, path, CLEANER_OFFSETS).read()
+        self._names = {key: name for name, key in partition_names(self._files, path)}
+        self._listed: dict[Partition, PartitionFiles] = {}
+        if not self._files.exists(f"{path}/{META_PROPERTIES}") and not any(map(self.contains, self._names)):
+            raise NoLogDirError(path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files of all logs."""
+        self._descriptors.close()
 
     @property
     def partitions(self) -> list[Partition]:
-        return sorted(self._names)
+        """All partitions. Lists the directory of each."""
+        return sorted(filter(self.contains, self._names))
+
+    def topics(self) -> set[str]:
+        """The topics of the directories, a few of which may contain no partition (`contains`)."""
+        return {topic for topic, _ in self._names}
+
+    def candidates(self, topics: Container[str]) -> list[Partition]:
+        """The directories of these topics, a few of which may contain no partition (`contains`)."""
+        return sorted(key for key in self._names if key[0] in topics)
+
+    def contains(self, partition: Partition) -> bool:
+        """Whether a directory of that name contains a partition."""
+        if partition not in self._names:
+            return False
+        try:
+            return self._files_of(partition).is_log
+        except FileNotFoundError:
+            return False
 
     def open(self, partition: Partition) -> LiveLog:
         """Open the log of one of `partitions`. Raises `OSError`, `FileNotFoundError` if it changes meanwhile."""
-        files = PartitionFiles(self._files, self.path, self._names[partition], partition)
-        high_watermark = self._high_watermarks.get(partition)
-        return LiveLog(files, self._starts.get(partition, 0), high_watermark, was_clean=self._was_clean)
+        files = self._files_of(partition)
+        del self._listed[partition]
+        return LiveLog(self, files, self._descriptors, self._starts.get(partition, 0))
+
+    def high_watermark(self, partition: Partition) -> int | None:
+        """The high watermark at which the log ends; None if it ends behind its last batch."""
+        return None if self._was_clean else self._high_watermarks.get(partition)
+
+    def last_high_watermark(self, partition: Partition) -> int:
+        """The high watermark that was last stored; 0 without one. All records below it were there."""
+        return self._high_watermarks.get(partition, 0)
+
+    def was_compacted(self, partition: Partition) -> bool:
+        """Whether the partition is in `cleaner-offset-checkpoint`."""
+        return partition in self._cleaned
+
+    def may_be_written(self) -> bool:
+        """Whether a broker may be writing: it holds the lock, or has started since this object was made."""
+        return is_locked(self.path) or (self._was_clean and not self._is_clean())
+
+    def _is_clean(self) -> bool:
+        return self._files.exists(f"{self.path}/{CLEAN_SHUTDOWN}")
+
+    def _files_of(self, partition: Partition) -> PartitionFiles:
+        if partition not in self._listed:
+            self._listed[partition] = PartitionFiles(self._files, self.path, self._names[partition], partition)
+        return self._listed[partition]
 
 
 class LiveLog:
     """One partition: its segments, its start offset (inclusive) and its end offset (exclusive).
 
-    `readable_size`: the bytes of the last segment that should be whole batches; with `ends_by_offset` only those below
-    `end_offset` are promised to be. `last_end`: the offset behind the last whole batch. `is_cut_short`: the log ends
-    with a whole batch, below the high watermark, so its end was lost. `identities`: the file of each log, by base
-    offset.
+    `last_end` is the offset behind the last whole batch; the size of the last segment's log counts up to there. With
+    `ends_by_offset`, records at `end_offset` or behind it must not be read. `identities`: the file of each log, by base
+    offset. `without_log`: the base offsets of segments that have an index only.
     """
 
     def __init__(
-        self, files: PartitionFiles, start_offset: int, high_watermark: int | None, *, was_clean: bool
+        self, log_dir: LiveLogDir, files: PartitionFiles, descriptors: DescriptorCache, start_offset: int
     ) -> None:
         self.partition = files.key
         self.directory = files.path
+        self.was_compacted = log_dir.was_compacted(self.partition)
+        self._log_dir = log_dir
         self._snapshots = files.snapshots
-        self._files = ReadOnlyFiles()
-        self._descriptors = DescriptorCache(self._files)
+        self._files = descriptors.files
+        self._descriptors = descriptors
+        self.without_log = sorted(files.segments.keys() - set(files.logs))
         self.identities: dict[int, FileIdentity] = {}
         segments = [self._segment(files, base_offset) for base_offset in files.logs]
         if not segments:
@@ -106,16 +171,69 @@ class LiveLog:
         self.segments = Segments(segments)
         self.start_offset = max(start_offset, self.segments.first.base_offset)
         active = self.segments.active
-        file_size = active.size
-        active.log.size, self.last_end = _end_of(active)
-        # Behind the last whole batch is damage, unless a broker may be writing there.
-        self.readable_size = active.size if high_watermark is None and not was_clean else file_size
-        self.is_cut_short = self.last_end < (high_watermark or 0) and active.size == file_size
-        self.ends_by_offset = high_watermark is not None and not was_clean
-        end_offset = high_watermark if high_watermark is not None and not was_clean else self.last_end
+        high_watermark = log_dir.high_watermark(self.partition)
+        self._file_size = active.size
+        active.log.size, self.last_end = find_end(active.log, active.indexes.files[0], high_watermark)
+        self.ends_by_offset = high_watermark is not None
+        end_offset = high_watermark if high_watermark is not None else self.last_end
         self.end_offset = max(end_offset, self.start_offset)
+
+    def find_times(self) -> None:
+        """Complete the time index of the last segment, which lacks the end of a log that is being written."""
         with suppress(CorruptBatchError):
-            active.indexes.find_largest_timestamp()  # the time index of a log that is being written lacks its end
+            self.segments.active.indexes.find_largest_timestamp()
+
+    def lost_end(self) -> LostEnd | None:
+        """The damage at the end of the log; None if its end is whole, or if a broker may be writing there.
+
+        | evidence | damage |
+        |---|---|
+        | a high watermark that was stored above the last whole batch | always |
+        | part of a batch, after a clean stop | yes |
+        | part of a batch, or an index entry behind the end, but no high watermark | unless the lock is held |
+        | part of a batch, above the high watermark, without a clean stop | no: it was never committed |
+        | preallocated zeros | no |
+
+        Raises `FileNotFoundError` if the log has changed since it was opened.
+        """
+        log = self.segments.active.log
+        size = self._file_size - log.size
+        high_watermark = self._log_dir.last_high_watermark(self.partition)
+        whole_size, log.size = log.size, self._file_size
+        try:
+            is_torn = size > 0 and not is_room(log, whole_size)
+            reason = flaw_at(log, whole_size) if is_torn else None
+        finally:
+            log.size = whole_size
+        if self.last_end < high_watermark:
+            reason = reason or (
+                f"the log ends at offset {self.last_end - 1}, below its high watermark {high_watermark}"
+            )
+        elif self.ends_by_offset:
+            return None
+        elif reason is None:
+            indexed = self._last_indexed()
+            if indexed >= self.last_end:
+                reason = f"the log ends at offset {self.last_end - 1}, but its index contains offset {indexed}"
+        if reason is None:
+            return None
+        if self.last_end >= high_watermark and self._log_dir.may_be_written():
+            return None
+        status = status_of(log.path)
+        is_same_file = file_identity(status) == self.identities[log.base_offset]
+        if not is_same_file or status.st_size != self._file_size:
+            raise FileNotFoundError(ENOENT, "it was written or replaced just now", log.path)
+        return LostEnd(log.path, whole_size, size if is_torn else 0, self.last_end, reason)
+
+    def _last_indexed(self) -> int:
+        """The highest offset in the index of the last segment whose position is behind the log; -1 without one."""
+        offsets, _ = self.segments.active.indexes.files
+        with suppress(CorruptIndexError):
+            if offsets.exists and offsets.count:
+                last = offsets.last()
+                if last.position >= self._file_size:
+                    return last.offset
+        return -1
 
     def last_stable_offset(self) -> int:
         """The offset of the first transaction that is not ended below `end_offset`, or `end_offset`."""
@@ -154,7 +272,7 @@ class LiveLog:
         for suffix, listed_size in files.segments[base_offset].items():
             path, size = files.path_of(base_offset, suffix), listed_size
             if suffix == LOG_SUFFIX:
-                status = Path(path).stat()  # identity and size in one call: another file may have the name by now
+                status = status_of(path)  # identity and size in one call: another file may have the name by now
                 self.identities[base_offset] = file_identity(status)
                 size = status.st_size
             sizes[suffix] = used_bytes(self._files, path, suffix, size)
@@ -162,47 +280,3 @@ class LiveLog:
         return Segment(
             self.directory, base_offset, self._descriptors, LogConfig(), sizes=sizes, created_ms=0, ending=ending
         )
-
-
-def read_offset_index(log_path: str) -> OffsetIndex:
-    """The offset index beside a segment's log, unchecked. Raises `OSError` if there is none."""
-    stem, _, ending = log_path.rpartition(LOG_SUFFIX)
-    path = f"{stem}{OFFSET_INDEX_SUFFIX}{ending}"
-    files = ReadOnlyFiles()
-    size = used_bytes(files, path, OFFSET_INDEX_SUFFIX, Path(path).stat().st_size)
-    return OffsetIndex(path, int(Path(stem).name), DescriptorCache(files), size, size)
-
-
-def used_bytes(files: ReadOnlyFiles, path: str, suffix: str, size: int) -> int:
-    """The bytes of an index that hold entries; zeros follow them in an active segment. Of other files, all."""
-    index = _INDEXES.get(suffix)
-    if index is None or not size:
-        return size
-    entry_size = index.entry_size
-    descriptor = files.open(path)
-    try:
-        low, high = 0, size // entry_size
-        while low < high:
-            middle = (low + high) // 2
-            if any(files.pread(descriptor, entry_size, middle * entry_size)):
-                low = middle + 1
-            else:
-                high = middle
-    finally:
-        files.close(descriptor)
-    return size if low == size // entry_size else low * entry_size
-
-
-def _end_of(segment: Segment) -> tuple[int, int]:
-    """The bytes of whole batches in the segment, and the offset behind the last one."""
-    size, next_offset = 0, segment.base_offset
-    try:
-        offsets = segment.indexes.offsets
-    except CorruptBatchError:  # while a missing index was being rebuilt; it has the entries up to the damage
-        offsets, _ = segment.indexes.files
-    try:
-        for batch in segment.log.batches(offsets.last().position):
-            size, next_offset = batch.position + batch.size, batch.last_offset + 1
-    except CorruptBatchError:
-        pass
-    return size, next_offset

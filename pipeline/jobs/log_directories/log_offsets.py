@@ -34,8 +34,9 @@ def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) ->
         directory = LogDirectory(arguments.log_dir)
     except NoLogDirError as error:
         raise JobError(str(error)) from error
-    for key in directory.partitions:
-        if _is_selected(key.topic, arguments):
+    with directory:
+        topics = {topic for topic in directory.topics() if _is_selected(topic, arguments)}
+        for key in directory.partitions(topics):
             log = directory.open(key)
             end = log.last_stable_offset() if is_committed else log.end_offset
             ranges.starts[key] = log.start_offset

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import gzip
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +15,9 @@ from pyspark.sql.datasource import Filter
 
 from odradek.broker.storage.log_config import LogConfig
 from odradek.pipeline.klog.options import klog_options
-from odradek.pipeline.klog.plan import KlogPartition
 from odradek.pipeline.klog.source import KlogReader
-from odradek.pipeline.schema import column_names
+from odradek.pipeline.klog.tasks import KlogPiece, KlogTask
+from odradek.pipeline.schema import CORRUPT_RECORD, column_names
 from tests.storage.logs import NOW, batch, marker, open_log_dir
 
 STORAGE = Path(__file__).parents[2] / "storage"
@@ -29,17 +32,33 @@ class Reading:
 
     def __init__(self, path: Path, filters: list[Filter] | None = None, **options: str) -> None:
         given = {name.replace("__", "."): value for name, value in options.items()}
-        self.reader = KlogReader(klog_options({"path": str(path)} | given), ALL)
+        self._options = {"path": str(path)} | given
+        self.reader = KlogReader(klog_options(self._options), ALL)
         if filters is not None:
             assert self.reader.pushFilters(filters) == filters
-        self.tasks: list[KlogPartition] = self.reader.partitions()
+        self.tasks: list[KlogTask] = self.reader.partitions()
+
+    @property
+    def pieces(self) -> list[KlogPiece]:
+        return [piece for task in self.tasks for piece in task.pieces]
 
     @property
     def bytes(self) -> int:
-        return sum(task.range.end - task.range.begin for task in self.tasks if task.range is not None)
+        return sum(piece.range.size for piece in self.pieces if piece.range is not None)
 
     def rows(self) -> list[dict[str, Any]]:
-        return [row for task in self.tasks for batch in self.reader.read(task) for row in batch.to_pylist()]
+        return list(self._iterate(self.reader))
+
+    def in_mode(self, mode: str) -> Iterator[tuple[int, str | None]]:
+        """Read the tasks in this mode, which planning does not use: the offsets, and the texts about damage."""
+        columns = ("offset", CORRUPT_RECORD)
+        for row in self._iterate(KlogReader(klog_options(self._options | {"mode": mode}), columns)):
+            yield row["offset"], row[CORRUPT_RECORD]
+
+    def _iterate(self, reader: KlogReader) -> Iterator[dict[str, Any]]:
+        for task in self.tasks:
+            for rows in reader.read(task):
+                yield from rows.to_pylist()
 
     def offsets(self) -> list[int]:
         return [row["offset"] for row in self.rows()]
@@ -99,3 +118,19 @@ def begin_a_batch(path: Path) -> None:
     beginning = path.read_bytes()[:100]
     with path.open("ab") as segment:
         segment.write(beginning)
+
+
+@contextmanager
+def lock_as_odradek(path: Path) -> Iterator[None]:
+    """Hold the lock of the directory as a broker of this project does."""
+    with (path / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def lock_as_kafka(path: Path) -> Iterator[None]:
+    """Hold the lock of the directory as Java's `FileChannel.lock` does."""
+    with (path / ".lock").open("w") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        yield

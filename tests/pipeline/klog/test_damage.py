@@ -63,7 +63,7 @@ def test_a_file_truncated_between_batches_is_reported(golden: Path) -> None:
 def test_a_foreign_file_is_reported(golden: Path) -> None:
     segment = segment_of(golden, "codec-none")
     segment.write_text("This is no segment, and was never one. " * 100)
-    with pytest.raises(CorruptRecordsError, match=f"{segment} at position 0 .*unknown magic"):
+    with pytest.raises(CorruptRecordsError, match=f"{segment} at position 0 .*magic 110 is unknown"):
         Reading(golden, subscribe="codec-none").rows()
 
 

@@ -78,7 +78,7 @@ def test_a_live_directory_is_read_completely_up_to_its_checkpoint(server: Server
         offsets = [row["offset"] for row in rows]
         assert offsets == sorted(set(offsets))
         assert all(row["value"] == value(row["offset"]) for row in rows)
-        end = max(task.end_offset for task in reading.tasks)
+        end = max(piece.end_offset for piece in reading.pieces)
         assert max(ends) <= end <= sent + A_ROUND
         ends.add(end)
         smaller += len(rows) < end

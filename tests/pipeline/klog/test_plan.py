@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan
 
-from odradek.pipeline.klog import plan as klog_plan
+from odradek.pipeline.klog import tasks
 from odradek.pipeline.klog.plan import OffsetRangeError
 from tests.pipeline.klog.readings import GOLDEN, Reading
 from tests.storage.logs import NOW
@@ -18,7 +18,7 @@ def test_a_large_segment_is_divided_between_tasks_at_index_entries() -> None:
     assert len(whole.tasks) < 10
     assert len(pieces.tasks) > 15
     assert pieces.bytes == whole.bytes
-    assert len({task.range.path for task in pieces.tasks if task.range}) == len(whole.tasks)
+    assert len({piece.range.path for piece in pieces.pieces if piece.range}) == len(whole.pieces) == 2
     assert pieces.offsets() == whole.offsets()
 
 
@@ -26,9 +26,9 @@ def test_every_processor_gets_a_task_if_the_log_is_large_enough(monkeypatch: pyt
     few = len(Reading(GOLDEN, subscribe="rolled").tasks)
     monkeypatch.setattr("os.cpu_count", lambda: 20)
     assert len(Reading(GOLDEN, subscribe="rolled").tasks) == few
-    monkeypatch.setattr(klog_plan, "_FEWEST_BYTES", 1)
+    monkeypatch.setattr(tasks, "_FEWEST_BYTES", 1)
     assert len(Reading(GOLDEN, subscribe="rolled").tasks) > 15
-    assert len(Reading(GOLDEN, subscribe="rolled", maxPartitionBytes=str(1 << 20)).tasks) == few
+    assert len(Reading(GOLDEN, subscribe="rolled", maxPartitionBytes=str(2 << 20)).tasks) == few
     assert len(Reading(GOLDEN, subscribe="rolled", minPartitions="1").tasks) == few
 
 
@@ -51,7 +51,7 @@ def test_filters_are_pushed_down_to_the_indexes() -> None:
     assert {row["offset"] for row in whole.rows() if row["timestamp"] > young} <= set(by_time.offsets())
     assert by_time.bytes < whole.bytes / 3
     by_topic = Reading(GOLDEN, [In(("topic",), ("codec-lz4", "rolled")), EqualTo(("partition",), 0)])
-    assert {task.topic for task in by_topic.tasks} == {"codec-lz4", "rolled"}
+    assert {piece.topic for piece in by_topic.pieces} == {"codec-lz4", "rolled"}
     assert Reading(GOLDEN, [EqualTo(("partition",), 1)]).tasks == []
 
 

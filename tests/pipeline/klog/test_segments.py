@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from odradek.pipeline.klog.segment_reader import SegmentGoneError
 from odradek.pipeline.records.damage import CorruptRecordsError
-from tests.pipeline.klog.readings import Reading, Writing, begin_a_batch, segment_of, segments
+from tests.pipeline.klog.readings import (
+    Reading,
+    Writing,
+    begin_a_batch,
+    lock_as_kafka,
+    lock_as_odradek,
+    segment_of,
+    segments,
+)
 
 
 def test_nothing_past_the_high_watermark_is_read(golden: Path) -> None:
@@ -22,10 +32,16 @@ def test_nothing_past_the_high_watermark_is_read(golden: Path) -> None:
         Reading(golden, subscribe="rolled").offsets()
 
 
-def test_without_a_high_watermark_the_end_is_the_last_complete_batch(golden: Path) -> None:
+@pytest.mark.parametrize("lock", [lock_as_odradek, lock_as_kafka])
+def test_without_a_high_watermark_a_locked_log_ends_with_the_last_complete_batch(
+    golden: Path, lock: Callable[[Path], AbstractContextManager[None]]
+) -> None:
     (golden / "replication-offset-checkpoint").unlink()
     begin_a_batch(segment_of(golden, "rolled"))
-    assert len(Reading(golden, subscribe="rolled").offsets()) == 20_000
+    with lock(golden):
+        assert len(Reading(golden, subscribe="rolled").offsets()) == 20_000
+    with pytest.raises(CorruptRecordsError, match="ends inside a batch"):
+        Reading(golden, subscribe="rolled").offsets()
 
 
 def test_a_running_broker_is_read_up_to_its_checkpoint(writing: Writing) -> None:

@@ -27,10 +27,10 @@ def test_read_committed_leaves_out_the_same_records_as_kafka() -> None:
 
 
 def test_all_topics_are_read_except_internal_ones() -> None:
-    assert {task.topic for task in Reading(GOLDEN).tasks} == set(TOPICS)
-    assert {task.topic for task in Reading(GOLDEN, subscribePattern="codec-.*").tasks} == set(TOPICS[:5])
-    assert {task.topic for task in Reading(GOLDEN, subscribe="__consumer_offsets").tasks} == {"__consumer_offsets"}
-    assert {task.topic for task in Reading(GOLDEN, assign='{"rolled": [0]}').tasks} == {"rolled"}
+    assert {piece.topic for piece in Reading(GOLDEN).pieces} == set(TOPICS)
+    assert {piece.topic for piece in Reading(GOLDEN, subscribePattern="codec-.*").pieces} == set(TOPICS[:5])
+    assert {piece.topic for piece in Reading(GOLDEN, subscribe="__consumer_offsets").pieces} == {"__consumer_offsets"}
+    assert {piece.topic for piece in Reading(GOLDEN, assign='{"rolled": [0]}').pieces} == {"rolled"}
 
 
 @pytest.mark.parametrize("option", [{"subscribe": "nothing"}, {"assign": '{"rolled": [0, 7]}'}])

@@ -33,7 +33,7 @@ def test_a_log_ends_at_the_checkpointed_high_watermark(log_dir: LogDir) -> None:
     live = LiveLogDir(str(log_dir.path)).open(("t", 0))
 
     assert (live.start_offset, live.end_offset, live.last_end, live.ends_by_offset) == (0, 3, 5, True)
-    assert not live.is_cut_short
+    assert live.lost_end() is None
 
 
 def test_a_log_without_a_high_watermark_ends_before_what_is_not_whole(log_dir: LogDir) -> None:
@@ -44,7 +44,8 @@ def test_a_log_without_a_high_watermark_ends_before_what_is_not_whole(log_dir: L
 
     live = LiveLogDir(str(log_dir.path)).open(("t", 0))
 
-    assert (live.end_offset, live.readable_size, live.ends_by_offset) == (1, log.size_bytes, False)
+    assert (live.end_offset, live.segments.active.size, live.ends_by_offset) == (1, log.size_bytes, False)
+    assert live.lost_end() is None  # the lock is held
 
 
 def test_an_open_transaction_holds_the_last_stable_offset(log_dir: LogDir) -> None:
