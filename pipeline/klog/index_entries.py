@@ -16,7 +16,22 @@ from odradek.pipeline.klog.chunks import Chunk
 from odradek.pipeline.klog.segment_ranges import SegmentRange
 from odradek.pipeline.records.varints import Ints
 
+_INDEXED = 4096  # bytes; no index has an entry for the first batches, up to `index.interval.bytes`
 _ENTRY = np.dtype([("offset", ">i4"), ("position", ">i4")])
+
+
+class LazyEntries:
+    """The entries for a range, read when they are first needed: most ranges show no reason to doubt their batches."""
+
+    def __init__(self, range_: SegmentRange) -> None:
+        self._range = range_
+        self._entries: IndexEntries | None = None
+
+    def get(self) -> IndexEntries:
+        if self._entries is None:
+            is_small = not self._range.begin and self._range.size <= _INDEXED
+            self._entries = IndexEntries() if is_small else IndexEntries.read(self._range)
+        return self._entries
 
 
 class IndexEntries:

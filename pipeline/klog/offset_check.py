@@ -28,7 +28,7 @@ import numpy as np
 
 from odradek.pipeline.klog.chunks import Chunk, is_sound
 from odradek.pipeline.klog.holes import MissingOffsets
-from odradek.pipeline.klog.index_entries import IndexEntries
+from odradek.pipeline.klog.index_entries import LazyEntries
 from odradek.pipeline.klog.segment_ranges import SegmentRange
 from odradek.pipeline.records.damage import Damage
 from odradek.pipeline.records.varints import Ints
@@ -51,7 +51,7 @@ class OffsetCheck:
         self.lowest = 0  # offset that the next batch may have
         self._next: int | None = None  # offset behind the batch before; None if that is damaged, or not known
 
-    def start(self, range_: SegmentRange, entries: IndexEntries, peek: Peek) -> None:
+    def start(self, range_: SegmentRange, entries: LazyEntries, peek: Peek) -> None:
         """Begin with a range; `peek` reads the batches at a position of it."""
         self._range = range_
         self._entries = entries
@@ -69,7 +69,11 @@ class OffsetCheck:
         expected = np.empty_like(bases)
         expected[0] = self.lowest if self._next is None else self._next
         expected[1:] = lasts[:-1] + 1
-        suspects = self._entries.wrong(chunk, lasts)
+        if not self.has_gaps and self._next is not None and (bases == expected).all():
+            self._advance(int(lasts[-1]) + 1)
+            yield chunk
+            return
+        suspects = self._entries.get().wrong(chunk, lasts)
         if self._are_in_place(chunk, bases, lasts, expected, suspects):
             self._advance(int(lasts[-1]) + 1)
             yield chunk
@@ -78,7 +82,7 @@ class OffsetCheck:
 
     def _are_in_place(self, chunk: Chunk, bases: Ints, lasts: Ints, expected: Ints, suspects: set[int]) -> bool:
         if not self.has_gaps and self._next is not None:
-            return bool((bases == expected).all())
+            return False
         if suspects or lasts[-1] >= self._range.limit or not (bases >= expected).all():
             return False
         if not self.has_gaps and not (bases[1:] == expected[1:]).all():
@@ -169,7 +173,7 @@ class OffsetCheck:
     def _offset_before(self) -> int | None:
         """The offset behind the batch before the range; None if it cannot be trusted."""
         next_offset, is_confirmed = None, False
-        for batch in self._entries.before(self._range):
+        for batch in self._entries.get().before(self._range):
             is_confirmed = next_offset is not None and batch.base_offset == next_offset
             next_offset = batch.last_offset + 1
         return next_offset if is_confirmed else None

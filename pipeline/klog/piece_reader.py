@@ -12,14 +12,17 @@ What becomes neither an error nor a row is a warning in the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from struct import Struct
 from typing import Final
 
 import pyarrow as pa
 
+from odradek.pipeline.klog import segment_reader
 from odradek.pipeline.klog.chunks import Chunk
 from odradek.pipeline.klog.holes import MissingOffsets, SegmentGoneError, is_explained
+from odradek.pipeline.klog.joint_decoding import SMALL, JointDecoding
 from odradek.pipeline.klog.offset_check import OffsetCheck
 from odradek.pipeline.klog.options import KlogOptions
 from odradek.pipeline.klog.segment_reader import Found, read_range
@@ -33,16 +36,19 @@ _JOINED_BYTES: Final = 1 << 20  # a batch of fewer bytes costs Spark as much as 
 
 
 def read_pieces(
-    pieces: Iterable[KlogPiece], options: KlogOptions, columns: tuple[str, ...]
+    pieces: Sequence[KlogPiece], options: KlogOptions, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of the pieces in order. Raises CorruptRecordsError, SegmentGoneError, OSError."""
+    joint = JointDecoding(columns, partial(_decoded, options, columns))
+    buffer = bytearray(min(segment_reader.CHUNK_BYTES, max((piece.weight for piece in pieces), default=0)))
     for piece in pieces:
         try:
-            yield from _PieceReader(piece, options, columns).run()
+            yield from _PieceReader(piece, options, columns, joint, buffer).run()
         except SegmentGoneError as error:
             if options.fail_on_data_loss:
                 raise
             _LOG.warning("skipped: %s", error)
+    yield from joint.flush()
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -69,20 +75,33 @@ def _concatenated(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 class _PieceReader:
-    def __init__(self, piece: KlogPiece, options: KlogOptions, columns: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        piece: KlogPiece,
+        options: KlogOptions,
+        columns: tuple[str, ...],
+        joint: JointDecoding,
+        buffer: bytearray,
+    ) -> None:
         self._piece = piece
         self._options = options
         self._columns = columns
+        self._joint = joint
+        self._buffer = buffer
         self._check = OffsetCheck(has_gaps=piece.has_gaps)
 
     def run(self) -> Iterator[pa.RecordBatch]:
         piece = self._piece
-        found: Iterable[Found] = () if piece.range is None else read_range(piece.range, self._check)
+        found: Iterable[Found] = () if piece.range is None else read_range(piece.range, self._check, self._buffer)
         if piece.finding is not None:
             found = (piece.finding,)
         for each in found:
             if isinstance(each, Chunk):
-                yield from self._decoded(each)
+                if each.batches.size < SMALL and not piece.aborted:
+                    yield from self._joint.add(piece, each)
+                else:
+                    yield from self._joint.flush()
+                    yield from _decoded(self._options, self._columns, piece, each)
             elif isinstance(each, Damage):
                 yield from self._reported(each)
             elif each.overlaps(piece.start_offset, piece.end_offset):
@@ -101,21 +120,24 @@ class _PieceReader:
     def _reported(self, damage: Damage) -> Iterator[pa.RecordBatch]:
         if self._options.mode is Mode.DROPMALFORMED:
             _LOG.warning("skipped: %s", damage)
-        return report(damage, self._options.mode, self._columns, self._piece.topic, self._piece.partition)
+        yield from self._joint.flush()
+        yield from report(damage, self._options.mode, self._columns, self._piece.topic, self._piece.partition)
 
-    def _decoded(self, chunk: Chunk) -> Iterator[pa.RecordBatch]:
-        piece = self._piece
-        assert piece.range is not None
-        (first_offset,) = _BASE_OFFSET.unpack_from(chunk.batches.data)
-        return decode(
-            chunk.batches,
-            topic=piece.topic,
-            partition=piece.partition,
-            columns=self._columns,
-            start_offset=piece.start_offset,
-            end_offset=piece.end_offset,
-            aborted=[(producer, first) for producer, first, last in piece.aborted if last >= first_offset],
-            mode=self._options.mode,
-            source=piece.range.path,
-            position=chunk.position,
-        )
+
+def _decoded(
+    options: KlogOptions, columns: tuple[str, ...], piece: KlogPiece, chunk: Chunk
+) -> Iterator[pa.RecordBatch]:
+    assert piece.range is not None
+    (first_offset,) = _BASE_OFFSET.unpack_from(chunk.batches.data)
+    return decode(
+        chunk.batches,
+        topic=piece.topic,
+        partition=piece.partition,
+        columns=columns,
+        start_offset=piece.start_offset,
+        end_offset=piece.end_offset,
+        aborted=[(producer, first) for producer, first, last in piece.aborted if last >= first_offset],
+        mode=options.mode,
+        source=piece.range.path,
+        position=chunk.position,
+    )

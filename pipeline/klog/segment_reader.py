@@ -21,7 +21,7 @@ from odradek.broker.storage.offline.batch_search import find_next_batch
 from odradek.broker.storage.offline.segment_files import FileIdentity, file_identity
 from odradek.pipeline.klog.chunks import Chunk, is_sound, part
 from odradek.pipeline.klog.holes import MissingOffsets, SegmentGoneError
-from odradek.pipeline.klog.index_entries import IndexEntries
+from odradek.pipeline.klog.index_entries import LazyEntries
 from odradek.pipeline.klog.offset_check import OffsetCheck
 from odradek.pipeline.klog.segment_ranges import SegmentRange
 from odradek.pipeline.records.damage import Damage
@@ -30,35 +30,35 @@ from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import LOG_OVERHEAD
 
 CHUNK_BYTES: Final = 4_000_000  # one group of `records`
-_INDEXED: Final = 8192  # bytes; the index of a smaller range is not read
 _MOST_DOUBTED: Final = 64 << 20  # bytes of a batch that are read although no batch seems to follow it
 _HEAD: Final = 17  # bytes up to the magic
 
 Found = Chunk | Damage | MissingOffsets
 
 
-def read_range(range_: SegmentRange, check: OffsetCheck) -> Iterator[Found]:
-    """The batches, the damage and the gaps in the range, in order. Raises SegmentGoneError and OSError."""
-    with closing(_Reading(range_)) as reading:
+def read_range(range_: SegmentRange, check: OffsetCheck, buffer: bytearray) -> Iterator[Found]:
+    """The batches, the damage and the gaps in the range, in order. Raises SegmentGoneError and OSError.
+
+    `buffer` is used for one chunk after the other, because the first use of a page costs more than filling it.
+    """
+    with closing(_Reading(range_, buffer)) as reading:
         yield from reading.run(check)
 
 
 class _Reading:
-    """One range: its open file, and the entries of its index if it is large enough to need them."""
+    """One range and its open file."""
 
-    def __init__(self, range_: SegmentRange) -> None:
+    def __init__(self, range_: SegmentRange, buffer: bytearray) -> None:
         self._range = range_
+        self._buffer = buffer
+        self._entries = LazyEntries(range_)
         self._descriptor = _open(range_.path, range_.identity)
-        # One buffer for all chunks: the first use of a page costs more than filling it.
-        self._buffer = bytearray(min(CHUNK_BYTES, range_.size))
 
     def close(self) -> None:
         os.close(self._descriptor)
 
     def run(self, check: OffsetCheck) -> Iterator[Found]:
         range_ = self._range
-        needs_index = range_.begin > 0 or range_.size > _INDEXED
-        self._entries = IndexEntries.read(range_) if needs_index else IndexEntries()
         check.start(range_, self._entries, self._peek)
         position = range_.begin
         while position < range_.end:
@@ -100,7 +100,7 @@ class _Reading:
     def _damage(self, position: int, low: int, reason: str) -> Damage:
         """Return the damage at `position`, up to the next batch."""
         range_ = self._range
-        indexed = self._entries.position_behind(position)
+        indexed = self._entries.get().position_behind(position)
         limit = range_.end if indexed is None else min(indexed, range_.end)
         found = find_next_batch(self._bytes, position + 1, limit, low, range_.limit)
         end = limit if found is None else found
@@ -111,7 +111,7 @@ class _Reading:
     def _large_batch(self, position: int, size: int) -> WholeBatches | None:
         """Read the batch of so many bytes at `position`; None if its length is wrong and spans other batches."""
         behind = position + size
-        indexed = self._entries.position_behind(position)
+        indexed = self._entries.get().position_behind(position)
         if indexed is not None and indexed < behind:
             return None
         is_followed = behind == self._range.end or self._peek(behind) is not None
