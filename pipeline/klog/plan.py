@@ -48,6 +48,10 @@ def _pieces(
     directory: LogDirectory, partition: TopicPartition, options: KlogOptions, wanted: LogFilter, first: int, last: int
 ) -> list[KlogPiece]:
     """Return the pieces of a partition between two bounds. Raises FileNotFoundError if it changes meanwhile."""
+    if not directory.exists(partition):
+        if options.fail_on_data_loss:
+            raise OffsetRangeError(f"{partition} was deleted while the query was being planned")
+        return []
     log = directory.open(partition)
     limit = log.last_stable_offset() if options.isolation_level == "read_committed" else log.end_offset
     if options.start.by_time or options.end.by_time or wanted.earliest_ms is not None:

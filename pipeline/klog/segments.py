@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Container
 from types import TracebackType
@@ -15,6 +16,8 @@ from odradek.broker.storage.names import META_PROPERTIES
 from odradek.broker.storage.offline import listing
 from odradek.broker.storage.offline.live_log import LiveLog, LiveLogDir
 from odradek.client.record import TopicPartition
+
+_LOG = logging.getLogger(__name__)
 
 PartitionLog = LiveLog
 T = TypeVar("T")
@@ -48,6 +51,8 @@ def while_it_changes(action: Callable[[], T], partition: TopicPartition, *, or_n
                     f"{partition} could not be read: {error.filename} was removed, replaced or written meanwhile, "
                     f"{len(_PAUSES) + 1} times in a row. Read again, or set failOnDataLoss to false"
                 ) from error
+            else:
+                _LOG.warning("%s is left out: its files change faster than they can be listed: %s", partition, error)
     return None
 
 
@@ -83,6 +88,10 @@ class LogDirectory:
 
     def contains(self, partition: TopicPartition) -> bool:
         return self._directory.contains(partition)
+
+    def exists(self, partition: TopicPartition) -> bool:
+        """Whether the directory of a partition is still there."""
+        return self._directory.exists(partition)
 
     def open(self, partition: TopicPartition) -> PartitionLog:
         """Open the log of a partition. Raises OSError, which is `FileNotFoundError` if it changes meanwhile."""

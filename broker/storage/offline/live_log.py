@@ -114,6 +114,10 @@ class LiveLogDir:
         except FileNotFoundError:
             return False
 
+    def exists(self, partition: Partition) -> bool:
+        """Whether the directory of a partition is still there."""
+        return self._files.exists(f"{self.path}/{self._names[partition]}")
+
     def open(self, partition: Partition) -> LiveLog:
         """Open the log of one of `partitions`. Raises `OSError`, `FileNotFoundError` if it changes meanwhile."""
         files = self._files_of(partition)

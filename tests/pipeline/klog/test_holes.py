@@ -10,12 +10,17 @@ from typing import Any
 import pytest
 
 from odradek.broker.storage.batch_scan import StoredBatch, scan_batches
+from odradek.broker.storage.cleaning_state import CleaningState
+from odradek.broker.storage.compaction.cleaner import Answers
+from odradek.broker.storage.compaction.cleaning_job import CleaningJob
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.pipeline.klog import segment_reader
 from odradek.pipeline.klog.holes import SegmentGoneError
 from odradek.pipeline.records.damage import CorruptRecordsError
+from odradek.protocol.checksum import crc32c
 from tests.pipeline.klog.readings import Reading, Writing, segment_of, segments
+from tests.storage.compaction.compacted import Compacted, in_process
 
 APPENDS = 110
 A_BATCH = 40  # records
@@ -247,8 +252,6 @@ def test_other_traces_of_compaction_explain_a_gap(stopped: Path, evidence: str) 
     elif evidence == "deleted":
         Path(f"{second}.deleted").touch()
     else:
-        from odradek.protocol.checksum import crc32c
-
         last = batches_of(first)[-1]
         data = bytearray(first.read_bytes())
         data[last.position + 22] |= 0x40  # the delete horizon of tombstones
@@ -267,3 +270,38 @@ def test_retention_during_the_read_is_not_taken_for_a_loss(stopped: Path) -> Non
         reading.rows()
     allowed = Reading(stopped, failOnDataLoss="false")
     assert allowed.offsets() == list(range(int(segment_of(stopped, "orders").stem), RECORDS))
+
+
+def test_a_log_is_read_without_false_alarm_before_during_and_after_each_compaction(tmp_path: Path) -> None:
+    """Batches of one record show no trace of compaction."""
+    compacted = Compacted(tmp_path / "logs")
+
+    def read_after_each_swap(job: CleaningJob, state: CleaningState) -> Answers:
+        for answer in in_process(compacted.resources)(job, state):
+            yield answer
+            rows = Reading(compacted.path).rows()
+            assert [(row["offset"], row["key"], row["value"]) for row in rows] == compacted.left()
+
+    for number in range(3):
+        for index in range(60):
+            compacted.put(b"k%d" % (index % 4), b"%d" % index)
+        compacted.roll()
+        assert len(Reading(compacted.path).rows()) >= 60, number
+        assert compacted.compact(read_after_each_swap)
+    compacted.log_dir.close()
+    assert len(Reading(compacted.path).rows()) < 20
+
+
+def test_deleted_records_and_aborted_transactions_are_no_gaps(writing: Writing) -> None:
+    for number in range(60):
+        fields = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number * A_BATCH, "is_transactional": True}
+        writing.append(A_BATCH, **fields)
+        writing.append_marker(7, commit=number % 2 == 0)
+    log = writing.log
+    log.advance_high_watermark(log.log_end_offset)
+    log.update_log_start_offset(1000)
+    writing.close()
+    offsets = [offset for offset in range(1000, 60 * (A_BATCH + 1)) if offset % (A_BATCH + 1) != A_BATCH]
+    assert Reading(writing.path, minPartitions="20").offsets() == offsets
+    committed = [offset for offset in offsets if offset // (A_BATCH + 1) % 2 == 0]
+    assert Reading(writing.path, isolation__level="read_committed", minPartitions="20").offsets() == committed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,6 +132,22 @@ def test_damage_is_reported_with_file_and_position(spark: SparkSession, tmp_path
     assert [row.topic for row in permissive.where("_corrupt_record is not null").collect()] == ["codec-zstd"]
     kept = reader.option("mode", "DROPMALFORMED").load(str(golden)).count()
     assert 0 < kept == permissive.where("_corrupt_record is null").count() < 200
+
+
+def test_a_copied_partition_with_a_torn_end_is_read_up_to_its_last_whole_batch(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    segment = max(Path(shutil.copytree(GOLDEN / "rolled-0", tmp_path / "rolled-0")).glob("*.log"))
+    os.truncate(segment, segment.stat().st_size - 13)
+    reader = spark.read.format("klog")
+    permissive = reader.option("mode", "PERMISSIVE").load(str(tmp_path)).localCheckpoint()
+    kept = permissive.where("_corrupt_record is null")
+    assert 19_000 < kept.count() == kept.agg({"offset": "max"}).first()[0] + 1 < 20_000
+    (damaged,) = permissive.where("_corrupt_record is not null").collect()
+    assert f"{segment} at position " in damaged["_corrupt_record"]
+    assert reader.option("mode", "DROPMALFORMED").load(str(tmp_path)).count() == kept.count()
+    with pytest.raises(Exception, match=rf"{segment} at position .* inside a batch"):
+        reader.option("mode", "FAILFAST").load(str(tmp_path)).collect()
 
 
 def test_a_foreign_directory_is_reported(spark: SparkSession, tmp_path: Path) -> None:
