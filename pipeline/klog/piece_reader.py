@@ -108,10 +108,16 @@ class _PieceReader:
                 yield from self._missing(each)
 
     def _missing(self, missing: MissingOffsets) -> Iterator[pa.RecordBatch]:
-        if is_explained(missing, self._piece.topic, self._piece.partition):
-            self._check.has_gaps = True
-            return
         options = self._options
+        try:
+            if is_explained(missing, self._piece.topic, self._piece.partition):
+                self._check.has_gaps = True
+                return
+        except SegmentGoneError as error:
+            if options.fail_on_data_loss:
+                raise
+            _LOG.warning("skipped: %s", error)
+            return
         if options.mode is Mode.FAILFAST and not options.fail_on_data_loss:
             _LOG.warning("skipped: %s", missing.damage())
             return

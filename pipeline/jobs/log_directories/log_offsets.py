@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import argparse
 import re
+from functools import partial
 from typing import NamedTuple
 
 from odradek.broker.storage.cleanable import cleanable_part
 from odradek.broker.storage.log_config import LogConfig
+from odradek.client.record import TopicPartition
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.klog.segments import LogDirectory, NoLogDirError, PartitionLog
+from odradek.pipeline.klog.segments import (
+    DirectoryChangesError,
+    LogDirectory,
+    NoLogDirError,
+    PartitionLog,
+    while_it_changes,
+)
 from odradek.pipeline.options.bounds import Numbers
 
 _READ_COMMITTED = ("isolation.level", "read_committed")
@@ -37,13 +45,24 @@ def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) ->
     with directory:
         topics = {topic for topic in directory.topics() if _is_selected(topic, arguments)}
         for key in directory.partitions(topics):
-            log = directory.open(key)
-            end = log.last_stable_offset() if is_committed else log.end_offset
-            ranges.starts[key] = log.start_offset
-            ranges.ends[key] = max(_first_uncleanable_offset(log) if inactive_only else end, log.start_offset)
+            read = partial(_range_of, directory, key, is_committed=is_committed, inactive_only=inactive_only)
+            try:
+                found = while_it_changes(read, key)
+            except DirectoryChangesError as error:
+                raise JobError(str(error)) from error
+            assert found is not None
+            ranges.starts[key], ranges.ends[key] = found
     if not ranges.starts:
         raise JobError(f"{arguments.log_dir} has no topic {arguments.topic or arguments.topic_pattern}")
     return ranges
+
+
+def _range_of(
+    directory: LogDirectory, partition: TopicPartition, *, is_committed: bool, inactive_only: bool
+) -> tuple[int, int]:
+    log = directory.open(partition)
+    end = log.last_stable_offset() if is_committed else log.end_offset
+    return log.start_offset, max(_first_uncleanable_offset(log) if inactive_only else end, log.start_offset)
 
 
 def _first_uncleanable_offset(log: PartitionLog) -> int:
