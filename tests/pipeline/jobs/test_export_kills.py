@@ -20,7 +20,7 @@ from odradek.broker.storage.log_config import LogConfig
 from odradek.pipeline.jobs import run
 from odradek.pipeline.taxi.processes import environment
 from tests.peers import odradek
-from tests.peers.java import FOR_SECONDS
+from tests.pipeline.quick_start import QUICK_START
 from tests.pipeline.spark_cluster import SparkCluster
 from tests.storage.logs import TOPIC_ID, append, open_log_dir
 
@@ -76,8 +76,7 @@ def test_a_killed_export_of_a_topic(spark: SparkSession, log_dir: Path, tmp_path
 @contextmanager
 def started(job: list[str]) -> Iterator[subprocess.Popen[bytes]]:
     """Run a job as a process; kill it and its child processes when the `with` ends."""
-    settings = ["--conf", f"spark.driver.extraJavaOptions={FOR_SECONDS}", "--conf", "spark.ui.enabled=false"]
-    command = [sys.executable, "-m", "odradek.pipeline", *job, *settings]
+    command = [sys.executable, "-m", "odradek.pipeline", *job, *QUICK_START]
     process = subprocess.Popen(command, env=environment(), start_new_session=True)
     try:
         yield process

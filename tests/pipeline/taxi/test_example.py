@@ -12,8 +12,8 @@ from odradek.pipeline.jobs import run
 from odradek.pipeline.taxi.example import totals_of
 from odradek.pipeline.taxi.revenue import parse, revenue
 from odradek.pipeline.taxi.trips import Trips
-from tests.peers.java import FOR_SECONDS
 from tests.pipeline.frames import frame, record
+from tests.pipeline.quick_start import QUICK_START
 
 pytestmark = pytest.mark.spark
 
@@ -29,7 +29,7 @@ def test_a_killed_stream_has_the_totals_of_the_generator(
     spark: SparkSession, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     line = ["run", "taxi", "--output", str(tmp_path), "--trips", "2000", "--kill-after", "1", "--master", "local[2]"]
-    line += ["--conf", "spark.sql.shuffle.partitions=2", "--conf", f"spark.driver.extraJavaOptions={FOR_SECONDS}"]
+    line += ["--conf", "spark.sql.shuffle.partitions=2", *QUICK_START]
     status = run([*line, "--json"])
     printed = capfd.readouterr()
     assert status == 0, printed.err
