@@ -33,6 +33,8 @@ A message has three parts: the operation, with the broker or partition; the caus
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from odradek.protocol.errors import ErrorCode
 
 
@@ -90,9 +92,13 @@ class TransportError(ClientError):
 class BrokerUnreachableError(TransportError):
     """The connection could not be opened."""
 
+    is_unknown_host = False  # the name server responded that it has no such name
+
 
 class BootstrapError(BrokerUnreachableError):
     """None of the bootstrap servers, or of the brokers in the metadata, could be reached."""
+
+    failures: Sequence[ClientError] = ()  # one for each server
 
 
 class ConnectionLostError(TransportError):

@@ -35,6 +35,8 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 
 _LOG = logging.getLogger(__name__)
 
+_CURE = "Check the bootstrap servers, and advertised.listeners of the brokers"
+
 
 class Cluster:
     """Metadata and connections of one client, for one event loop, from `start` to `close`.
@@ -61,9 +63,32 @@ class Cluster:
         self._refresh_failure: ClientError | None = None  # of the last refresh
         self._is_closed = False
 
-    async def start(self) -> None:
-        """Get the first metadata. Raises BootstrapError if no bootstrap server responds."""
-        await self.refresh()
+    async def start(self, timeout_ms: int = 0) -> None:
+        """Get the first metadata; retry for `timeout_ms` if no bootstrap server responds. Raises BootstrapError.
+
+        An error that lasts is raised at once: the names of all servers are unknown, or the peer is not a broker.
+        """
+        failure: ClientError | None = None
+        try:
+            async with asyncio.timeout(timeout_ms / 1000 if timeout_ms > 0 else None):
+                while True:
+                    try:
+                        await self.refresh()  # pauses between attempts
+                        return
+                    except ClientError as error:
+                        if timeout_ms <= 0 or not error.retriable or _lasts(error):
+                            raise
+                        if failure is None:
+                            _LOG.warning("%s; the client retries for %d ms", error.summary, timeout_ms)
+                        failure = error
+        except TimeoutError as error:
+            if failure is None:
+                raise BootstrapError(
+                    "find the cluster", f"no bootstrap server responded within {timeout_ms} ms", _CURE
+                ) from error
+            raise BootstrapError(
+                failure.tried, f"{failure.cause}; retried for {timeout_ms} ms", failure.cure, broker=failure.broker
+            ) from failure
 
     async def close(self) -> None:
         """Cancel all tasks and close every connection."""
@@ -258,11 +283,13 @@ class Cluster:
                 failures.append(error)
         if len(failures) == 1 and not failures[0].retriable:
             raise failures[0]
-        raise BootstrapError(
+        error = BootstrapError(
             "find the cluster",
             "; ".join(f"{failure.broker}: {failure.cause}" for failure in failures),
             _cure(failures),
         )
+        error.failures = tuple(failures)
+        raise error
 
     async def _identify(self, connection: Connection, address: Address) -> Connection:
         """Find the node id of a bootstrap server, and keep its connection as that of the node.
@@ -307,4 +334,13 @@ class Cluster:
 def _cure(failures: Sequence[ClientError]) -> str:
     """The cure for a failure of all servers. The error of a server that responded is more specific than silence."""
     answered = (failure.cure for failure in failures if not isinstance(failure, BrokerUnreachableError))
-    return next(filter(None, answered), "Check the bootstrap servers, and advertised.listeners of the brokers")
+    return next(filter(None, answered), _CURE)
+
+
+def _lasts(error: ClientError) -> bool:
+    """Whether each server failed in a way that a restart of the servers does not change."""
+    failures = error.failures if isinstance(error, BootstrapError) else ()
+    return bool(failures) and all(
+        not failure.retriable or (isinstance(failure, BrokerUnreachableError) and failure.is_unknown_host)
+        for failure in failures
+    )

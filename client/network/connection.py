@@ -319,9 +319,9 @@ async def _connect(network: Network, address: Address, connection: Connection, s
         cause = f"no response within {seconds * 1000:.0f} ms"
         raise BrokerUnreachableError("connect", cause, _reachable(address), broker=connection.name) from None
     except OSError as error:
-        raise BrokerUnreachableError(
-            "connect", _describe(error), _reachable(address), broker=connection.name
-        ) from error
+        unreachable = BrokerUnreachableError("connect", _describe(error), _reachable(address), broker=connection.name)
+        unreachable.is_unknown_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
+        raise unreachable from error
 
 
 def _describe(error: Exception) -> str:

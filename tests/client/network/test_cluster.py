@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
@@ -180,3 +181,59 @@ async def test_nothing_is_left_running_after_close(kind: Any) -> None:
             await user.poll(timeout_ms=1000)
     assert not any(broker.transports for broker in network.brokers.values())
     assert len(asyncio.all_tasks()) == 1
+
+
+@simulated
+async def test_start_retries_until_a_bootstrap_server_responds() -> None:
+    network = ScriptedNetwork()
+    network.brokers[1].go_down()
+    cluster = Cluster(ClientConfig(bootstrap_servers=parse_bootstrap_servers(network.bootstrap)), network)
+    asyncio.get_running_loop().call_later(20, network.brokers[1].come_up)
+    began = now()
+    await cluster.start(60_000)
+    assert cluster.image.brokers
+    assert 20 <= now() - began <= 21.2  # the last pause is retry_backoff_max_ms with its jitter
+    await cluster.close()
+
+
+@simulated
+async def test_start_gives_up_after_its_timeout() -> None:
+    network = ScriptedNetwork()
+    network.brokers[1].go_down()
+    cluster = Cluster(ClientConfig(bootstrap_servers=parse_bootstrap_servers(network.bootstrap)), network)
+    began = now()
+    with pytest.raises(BootstrapError, match=r"broker1:9092: connection refused; retried for 5000 ms\. Check"):
+        await cluster.start(5000)
+    assert now() - began == pytest.approx(5)
+    await cluster.close()
+
+
+@simulated
+async def test_the_timeout_of_start_ends_an_attempt_without_a_response() -> None:
+    cluster = Cluster(ClientConfig(bootstrap_servers=parse_bootstrap_servers("silent:9092")), _SilentNetwork())
+    began = now()
+    with pytest.raises(BootstrapError, match="no bootstrap server responded within 5000 ms"):
+        await cluster.start(5000)
+    assert now() - began == pytest.approx(5)
+    await cluster.close()
+
+
+@simulated
+async def test_start_does_not_retry_an_unknown_host_name() -> None:
+    cluster = Cluster(ClientConfig(bootstrap_servers=parse_bootstrap_servers("a:9092,b:9092")), _UnknownHosts())
+    began = now()
+    with pytest.raises(BootstrapError, match="a:9092: the name cannot be resolved"):
+        await cluster.start(60_000)
+    assert now() == began
+    await cluster.close()
+
+
+class _SilentNetwork:
+    async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
+        await asyncio.sleep(1e9)
+        raise AssertionError
+
+
+class _UnknownHosts:
+    async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
