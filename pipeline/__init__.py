@@ -17,6 +17,7 @@ spark.read.format("broker").option("kafka.bootstrap.servers", "localhost:9092").
 | `writing` | `format("broker")` as a sink |
 | `klog` | `format("klog")`: the segment files of a log directory |
 | `blocking_client` | the asyncio client, used from code that blocks |
+| `worker_clients` | clients of a worker process, reused by its tasks |
 | `jobs`, `taxi` | `python -m pipeline`, and its example |
 
 The formats import `protocol`, `client` and, to read log directories, `odradek.broker.storage`.

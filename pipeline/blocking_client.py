@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class EventLoop:
-    """An event loop of one thread."""
+    """An event loop for one thread at a time."""
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
@@ -34,11 +34,36 @@ class EventLoop:
         self._runner.close()
 
 
-async def connect(config: ClientConfig) -> Cluster:
+class BlockingClient:
+    """Connections and metadata of a cluster, with an event loop of their own, for one thread at a time.
+
+    The constructor connects, and retries for `timeout_ms` while no bootstrap server responds. Raises ClientError.
+    """
+
+    def __init__(self, config: ClientConfig, timeout_ms: int, *, creates_topics: bool = False) -> None:
+        self.config = config
+        self._loop = EventLoop()
+        try:
+            self.cluster = self.run(_connect(config, timeout_ms, creates_topics))
+        except BaseException:
+            self._loop.close()
+            raise
+
+    def run(self, work: Awaitable[T]) -> T:
+        """Run the event loop until `work` is done; return its result or raise its exception."""
+        return self._loop.run(work)
+
+    def close(self) -> None:
+        """Close all connections and the event loop."""
+        self.run(self.cluster.close())
+        self._loop.close()
+
+
+async def _connect(config: ClientConfig, timeout_ms: int, creates_topics: bool) -> Cluster:
     """Return a started cluster; on an error its connections are closed first."""
-    cluster = Cluster(config, TcpNetwork())
+    cluster = Cluster(config, TcpNetwork(), creates_topics=creates_topics)
     try:
-        await cluster.start()
+        await cluster.start(timeout_ms)
     except BaseException:
         await cluster.close()
         raise

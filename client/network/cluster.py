@@ -189,6 +189,12 @@ class Cluster:
         if not self.image.topics.keys() >= set(topics):
             self.request_refresh()
 
+    def forget_topics(self) -> None:
+        """Forget all topics; their metadata are requested again when a caller needs them."""
+        self._tracked.clear()
+        self._requested_topics = frozenset()
+        self._set_image(self.image.only(()))
+
     def _topics(self) -> frozenset[str]:
         return frozenset().union(*self._tracked.values())
 
@@ -283,13 +289,13 @@ class Cluster:
                 failures.append(error)
         if len(failures) == 1 and not failures[0].retriable:
             raise failures[0]
-        error = BootstrapError(
+        unreachable = BootstrapError(
             "find the cluster",
             "; ".join(f"{failure.broker}: {failure.cause}" for failure in failures),
             _cure(failures),
         )
-        error.failures = tuple(failures)
-        raise error
+        unreachable.failures = tuple(failures)
+        raise unreachable
 
     async def _identify(self, connection: Connection, address: Address) -> Connection:
         """Find the node id of a bootstrap server, and keep its connection as that of the node.

@@ -45,7 +45,7 @@ _IGNORED: Final = {
     "kafka.fetch.max.wait.ms", "kafka.receive.buffer.bytes", "kafka.send.buffer.bytes", "kafka.check.crcs",
     "kafka.buffer.memory", "kafka.linger.ms", "kafka.retries", "kafka.max.in.flight.requests.per.connection",
     "kafka.max.request.size", "kafka.session.timeout.ms", "kafka.heartbeat.interval.ms",
-    "kafka.max.poll.interval.ms", "kafka.connections.max.idle.ms", "kafka.default.api.timeout.ms",
+    "kafka.max.poll.interval.ms", "kafka.connections.max.idle.ms",
     "kafka.client.rack", "kafka.client.dns.lookup", "kafka.allow.auto.create.topics", "kafka.group.instance.id",
     "kafka.group.protocol", "kafka.partition.assignment.strategy", "kafka.metadata.recovery.strategy",
     "kafka.enable.metrics.push", "kafka.metric.reporters", "kafka.metrics.num.samples",
@@ -79,7 +79,9 @@ _REJECTED: Final = {  # with what to use instead
     "kafka.transactional.id": "the sink does not write in transactions: a retried task writes its records again",
     "kafka.partitioner.class": "the column `partition` sets the partition",
 }
-_READ_ONLY: Final = {"kafka.isolation.level", "kafka.fetch.max.bytes", "kafka.max.partition.fetch.bytes"}
+_READ_ONLY: Final = {
+    "kafka.isolation.level", "kafka.fetch.max.bytes", "kafka.max.partition.fetch.bytes", "kafka.default.api.timeout.ms",
+}  # fmt: skip
 _WRITE_ONLY: Final = {
     "kafka.compression.type", "kafka.compression.gzip.level", "kafka.compression.lz4.level",
     "kafka.compression.zstd.level", "kafka.batch.size", "kafka.delivery.timeout.ms", "kafka.max.block.ms",
@@ -91,6 +93,7 @@ _KNOWN: Final = {
 }  # fmt: skip
 
 DEFAULT_FETCH_BYTES: Final = 4_000_000  # one group of `records`, and the largest response whose buffer is reused
+DEFAULT_TIMEOUT_MS: Final = 60_000  # Kafka's default of default.api.timeout.ms and of max.block.ms
 DEFAULT_BATCH_BYTES: Final = 896 << 10  # just below a topic's default max.message.bytes: fewer batches cost less
 
 
@@ -107,6 +110,7 @@ class Cluster(NamedTuple):
 
     bootstrap_servers: str
     settings: ClientSettings
+    timeout_ms: int  # of an operation with its retries: kafka.default.api.timeout.ms when reading, .max.block.ms else
 
     def client_config(self) -> ClientConfig:
         """Return the configuration of a client of this cluster. Raises ConfigurationError."""
@@ -141,7 +145,6 @@ class WriteOptions(NamedTuple):
     compression_level: int | None
     batch_bytes: int
     delivery_timeout_ms: int
-    max_block_ms: int
 
 
 def batch_read_options(given: Mapping[str, str]) -> ReadOptions:
@@ -169,13 +172,12 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     if compression not in ("none", "gzip", "snappy", "lz4", "zstd"):
         raise ValueError(f"kafka.compression.type is {compression!r}: choose one of none, gzip, snappy, lz4, zstd")
     return WriteOptions(
-        _cluster(options),
+        _cluster(options, "kafka.max.block.ms"),
         options.get("topic", "").strip() or None,
         cast("CompressionType", compression),
         _compression_level(options, compression),
         number(options, "kafka.batch.size", 1) or DEFAULT_BATCH_BYTES,
         number(options, "kafka.delivery.timeout.ms", 1) or 120_000,
-        number(options, "kafka.max.block.ms", 1) or 60_000,
     )
 
 
@@ -186,7 +188,7 @@ def _read_options(options: Mapping[str, str], start: int) -> ReadOptions:
         raise ValueError(f"minOffsetsPerTrigger {min_offsets} is above maxOffsetsPerTrigger {max_offsets}")
     fetch_bytes = number(options, "kafka.max.partition.fetch.bytes", 1) or DEFAULT_FETCH_BYTES
     return ReadOptions(
-        cluster=_cluster(options),
+        cluster=_cluster(options, "kafka.default.api.timeout.ms"),
         subscription=subscription(options),
         start=read_bound(options, "starting", start),
         end=read_bound(options, "ending", LATEST),
@@ -221,7 +223,7 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
     return options
 
 
-def _cluster(options: Mapping[str, str]) -> Cluster:
+def _cluster(options: Mapping[str, str], timeout: str) -> Cluster:
     servers = options.get("kafka.bootstrap.servers", options.get("bootstrap.servers", "")).strip()
     if not servers:
         raise ValueError("kafka.bootstrap.servers is missing: give the brokers as host:port, separated by commas")
@@ -229,7 +231,7 @@ def _cluster(options: Mapping[str, str]) -> Cluster:
     for name, setting in _CLIENT.items():
         if (given := number(options, name, 0)) is not None:
             settings[setting] = given
-    return Cluster(servers, cast("ClientSettings", settings))
+    return Cluster(servers, cast("ClientSettings", settings), number(options, timeout, 1) or DEFAULT_TIMEOUT_MS)
 
 
 def subscription(options: Mapping[str, str]) -> Subscription:

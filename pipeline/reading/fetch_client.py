@@ -19,7 +19,8 @@ the wait. A task therefore holds one response, and of the next one what the kern
 | no records, but the log now ends later | retry, as for retriable errors |
 | OFFSET_OUT_OF_RANGE | raise: the records are lost |
 | unknown topic, also in new metadata | raise: the topic existed when the read was planned |
-| another retriable error, or no response | retry until `request_timeout_ms` have passed without a success |
+| the topic has another id in new metadata | raise TopicRecreatedError: it was deleted and created again |
+| another retriable error, or no response | retry until the timeout of the cluster has passed without a success |
 | any other error | raise |
 """
 
@@ -27,10 +28,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from types import TracebackType
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple
 
 from odradek.client.config import IsolationLevel
 from odradek.client.errors import ClientError, UnknownTopicError, broker_error
@@ -40,9 +40,10 @@ from odradek.client.network.cluster_image import TopicMetadata
 from odradek.client.network.connection import Connection
 from odradek.client.network.connections import Purpose
 from odradek.client.record import TopicPartition
-from odradek.pipeline.blocking_client import EventLoop, connect
+from odradek.pipeline.blocking_client import BlockingClient
 from odradek.pipeline.options.broker_options import Cluster
 from odradek.pipeline.reading.offsets import ClusterOffsets
+from odradek.pipeline.reading.ranges import OffsetRange
 from odradek.pipeline.records.whole_batches import WholeBatches, whole_batches
 from odradek.protocol.api import FETCH_KEY
 from odradek.protocol.errors import ErrorCode
@@ -55,12 +56,12 @@ from odradek.protocol.messages.fetch import (
     PartitionData,
 )
 from odradek.protocol.schema import LAST_VERSION, ZERO_UUID
-
-T = TypeVar("T")
+from odradek.protocol.uuids import uuid_to_text
 
 _MAX_WAIT_MS = 500
 _OPERATION = "fetch"
 _TOPIC_KNOWN_WITHIN_MS = 2000
+_TOPIC_ID_KNOWN_WITHIN_S = 0.5
 
 
 class Fetched(NamedTuple):
@@ -74,43 +75,30 @@ class EndOfLogError(ClientError):
     """The log ends below an offset that it contained when the read was planned."""
 
 
+class TopicRecreatedError(ClientError):
+    """The topic was deleted and created again since the read was planned."""
+
+
 class FetchClient:
-    """A client of a cluster for blocking code in one thread; a context manager. Methods raise ClientError."""
+    """Fetches of one task, with a client that the caller closes. Methods raise ClientError."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.config = cluster.client_config()
+    def __init__(self, client: BlockingClient, cluster: Cluster) -> None:
+        self.config = client.config
+        self.cluster = client.cluster
+        self.run = client.run
+        self.recreated: set[str] = set()  # topics
         self._options = cluster
-        self._loop = EventLoop()
-        self.cluster: ClientCluster
-
-    def __enter__(self) -> Self:
-        try:
-            self.cluster = self.run(connect(self.config))
-        except BaseException:
-            self._loop.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.run(self.cluster.close())
-        self._loop.close()
-
-    def run(self, work: Awaitable[T]) -> T:
-        """Run the event loop until `work` is done."""
-        return self._loop.run(work)
 
     def fetch(
-        self, partition: TopicPartition, start: int, end: int, *, isolation_level: IsolationLevel, fetch_bytes: int
+        self, offset_range: OffsetRange, *, isolation_level: IsolationLevel, fetch_bytes: int
     ) -> Iterator[Fetched]:
-        """Yield all batches with offsets in [start, end), and possibly others around them.
+        """Yield all batches with offsets in a range, and possibly others around them.
 
-        Raises OffsetOutOfRangeError, and EndOfLogError if the log ends before `end`.
+        Raises OffsetOutOfRangeError, EndOfLogError if the log ends before the range, TopicRecreatedError.
         """
-        reading = _PartitionFetch(self, partition, isolation_level, fetch_bytes)
+        reading = _PartitionFetch(self, offset_range, isolation_level, fetch_bytes)
         try:
-            yield from self._fetch(reading, start, end)
+            yield from self._fetch(reading, offset_range.start, offset_range.end)
         finally:
             reading.cancel()
 
@@ -142,7 +130,7 @@ class FetchClient:
         """Whether a retry is useless: the topic no longer exists, the error is permanent, or the time is up."""
         if isinstance(error, UnknownTopicError) and error.topic not in self.cluster.image.topics:
             return True
-        return not error.retriable or time.monotonic() - progress_at > self.config.request_timeout_ms / 1000
+        return not error.retriable or time.monotonic() - progress_at > self._options.timeout_ms / 1000
 
     def _has_ended(self, error: ClientError, reading: _PartitionFetch, offset: int) -> bool:
         """Whether the log ends at `offset`. ListOffsets decides: a new leader's Fetch may still lack records."""
@@ -156,10 +144,11 @@ class _PartitionFetch:
     """The requests for one partition: `send`, then `receive`, alternating; `cancel` at the end."""
 
     def __init__(
-        self, client: FetchClient, partition: TopicPartition, isolation_level: IsolationLevel, size: int
+        self, client: FetchClient, offset_range: OffsetRange, isolation_level: IsolationLevel, size: int
     ) -> None:
         self._client = client
-        self.partition = partition
+        self._range = offset_range
+        self.partition = offset_range.partition
         self.isolation_level = isolation_level
         self._size = size
         self._sent: tuple[Connection, asyncio.Future[FetchResponse]] | None = None
@@ -190,10 +179,15 @@ class _PartitionFetch:
         raise ClientError(_OPERATION, "the response does not contain the partition", broker=connection.name)
 
     def cancel(self) -> None:
-        """Cancel the pending request, if any: a task may stop reading early."""
+        """Close the connection if a request is pending: a task may stop reading early.
+
+        Otherwise the next task on this connection would wait for the response.
+        """
         if self._sent is not None:
-            _, future = self._sent
-            future.cancel()
+            connection, future = self._sent
+            if not future.done():
+                future.cancel()
+                connection.close()
 
     def _send_request(self, offset: int) -> tuple[Connection, asyncio.Future[FetchResponse]]:
         name, index = self.partition
@@ -221,16 +215,28 @@ class _PartitionFetch:
         name, index = self.partition
         topic, leader = cluster.image.topics.get(name), cluster.leader(name, index)
         connection = None if leader is None else cluster.established(leader, Purpose.FETCH)
-        return None if topic is None or connection is None else (topic, connection)
+        return None if topic is None or connection is None or self._differs(topic) else (topic, connection)
 
     async def _find(self) -> tuple[TopicMetadata, Connection]:
         cluster, config = self._client.cluster, self._client.config
         name, index = self.partition
         topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
+        until = time.monotonic() + (_TOPIC_ID_KNOWN_WITHIN_S if len(cluster.image.brokers) > 1 else 0)
+        while self._differs(topic):
+            if time.monotonic() > until or name in self._client.recreated:
+                self._client.recreated.add(name)
+                raise _recreated(self._range, topic)
+            await cluster.refresh()  # the metadata may be older than the plan
+            topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
         leader = cluster.leader(name, index)
         if leader is None:
             raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _OPERATION, topic=name, partition=index)
         return topic, await cluster.connection(leader, Purpose.FETCH)
+
+    def _differs(self, topic: TopicMetadata) -> bool:
+        """Whether the topic has another id than the plan; false if either has none."""
+        planned = self._range.topic_id
+        return bool(planned) and topic.topic_id != ZERO_UUID and uuid_to_text(topic.topic_id) != planned
 
 
 async def _pause(cluster: ClientCluster, seconds: float) -> None:
@@ -252,3 +258,13 @@ def _no_records(partition: TopicPartition, offset: int, end: int, row: Partition
     )
     error.retriable = True  # the leader may be new and still behind
     return error
+
+
+def _recreated(offset_range: OffsetRange, topic: TopicMetadata) -> TopicRecreatedError:
+    return TopicRecreatedError(
+        _OPERATION,
+        f"the topic was deleted and created again: the query reads offsets {offset_range.start} to {offset_range.end} "
+        f"of the topic with id {offset_range.topic_id}, but the id is now {uuid_to_text(topic.topic_id)}",
+        topic=topic.name,
+        partition=offset_range.partition.partition,
+    )

@@ -11,43 +11,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Coroutine, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from odradek.client.admin.calls import Calls
 from odradek.client.admin.offsets import list_offsets
 from odradek.client.admin.topics import describe_topics, list_topics
 from odradek.client.config import AdminConfig, IsolationLevel, parse_bootstrap_servers
 from odradek.client.record import TopicPartition
-from odradek.pipeline.blocking_client import EventLoop, connect
+from odradek.pipeline.blocking_client import BlockingClient
 from odradek.pipeline.options.bounds import EARLIEST, LATEST, Bound, Numbers
 from odradek.pipeline.options.broker_options import Cluster, ReadOptions, Subscription
+from odradek.protocol.schema import ZERO_UUID
+from odradek.protocol.uuids import uuid_to_text
 
 T = TypeVar("T")
 
-_TIMEOUT_MS: Final = 60000  # of a call: Kafka's default.api.timeout.ms
+
+_NO_ID = uuid_to_text(ZERO_UUID)
 
 
 class NoOffsetError(Exception):
     """No record is as late as the start time."""
 
 
+class Subscribed(NamedTuple):
+    """The partitions that a subscription matches, in order, and the ids of their topics by name.
+
+    A topic that is deleted and created again has another id. Brokers before Kafka 2.8 have none.
+    """
+
+    partitions: list[TopicPartition]
+    topic_ids: dict[str, str]
+
+
 class ClusterOffsets:
-    """Partitions and offsets of one cluster. Methods block, start no thread, and raise ClientError."""
+    """Partitions and offsets of one cluster. Methods block, start no thread, and raise ClientError.
+
+    The constructor and each method retry until the timeout of `cluster`.
+    """
 
     def __init__(self, cluster: Cluster, isolation_level: IsolationLevel) -> None:
         self._reads_committed = isolation_level == "read_committed"
-        self._loop = EventLoop()
-        try:
-            self._calls = self._run(_started(cluster))
-        except BaseException:
-            self._loop.close()
-            raise
+        config = AdminConfig(
+            bootstrap_servers=parse_bootstrap_servers(cluster.bootstrap_servers),
+            default_api_timeout_ms=cluster.timeout_ms,
+            **cluster.settings,
+        )
+        self._client = BlockingClient(config, cluster.timeout_ms)
+        self._calls = Calls(config, self._client.cluster)
 
     def close(self) -> None:
-        self._run(self._calls.cluster.close())
-        self._loop.close()
+        self._client.close()
 
-    def partitions(self, subscription: Subscription) -> list[TopicPartition]:
+    def subscribed(self, subscription: Subscription) -> Subscribed:
         """Return the partitions that a subscription matches now. Raises UnknownTopicError, but not for a pattern.
 
         Assigned partitions that do not exist are left out, as in Spark's connector.
@@ -59,12 +75,10 @@ class ClusterOffsets:
             existing = self._run(list_topics(self._calls, include_internal=False, timeout_ms=None))
             topics = [name for name in existing if pattern.fullmatch(name)]
         described = self._run(describe_topics(self._calls, sorted(topics), by_id=False, timeout_ms=None))
-        found = {
-            TopicPartition(name, index)
-            for name, topic in described.values_or_raise().items()
-            for index in range(len(topic.partitions))
-        }
-        return sorted(found & assigned if assigned else found)
+        known = described.values_or_raise()
+        found = {TopicPartition(name, index) for name, topic in known.items() for index in range(len(topic.partitions))}
+        ids = {name: topic.topic_id for name, topic in known.items() if topic.topic_id != _NO_ID}
+        return Subscribed(sorted(found & assigned if assigned else found), ids)
 
     def at(self, positions: Mapping[TopicPartition, int]) -> Numbers:
         """Return the first offset at or after each time in ms, -1 if there is none; or that of EARLIEST or LATEST."""
@@ -81,16 +95,7 @@ class ClusterOffsets:
         return self.at(dict.fromkeys(partitions, LATEST))
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
-        return self._loop.run(call)
-
-
-async def _started(cluster: Cluster) -> Calls:
-    config = AdminConfig(
-        bootstrap_servers=parse_bootstrap_servers(cluster.bootstrap_servers),
-        default_api_timeout_ms=_TIMEOUT_MS,
-        **cluster.settings,
-    )
-    return Calls(config, await connect(config))
+        return self._client.run(call)
 
 
 def starting_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: list[TopicPartition]) -> Numbers:

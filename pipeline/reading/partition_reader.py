@@ -1,4 +1,4 @@
-"""The work of a task: read one range of one partition as Arrow batches, and report lost records (`data_loss`)."""
+"""The work of a task: read ranges of partitions as Arrow batches, and report lost records (`data_loss`)."""
 
 from __future__ import annotations
 
@@ -9,29 +9,40 @@ from typing import TYPE_CHECKING, Any
 from odradek.client.errors import OffsetOutOfRangeError, UnknownTopicError
 from odradek.pipeline.options.broker_options import ReadOptions
 from odradek.pipeline.reading.data_loss import report_data_loss
-from odradek.pipeline.reading.fetch_client import EndOfLogError, FetchClient
+from odradek.pipeline.reading.fetch_client import EndOfLogError, FetchClient, TopicRecreatedError
 from odradek.pipeline.reading.offsets import ClusterOffsets
 from odradek.pipeline.reading.ranges import OffsetRange
 from odradek.pipeline.records.decoding import decode
 from odradek.pipeline.spark.garbage_collection import freeze_modules
+from odradek.pipeline.worker_clients import worker_client
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_range(options: ReadOptions, columns: Sequence[str], offset_range: OffsetRange) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a range, megabytes at a time. Raises ClientError, CorruptRecordsError, DataLossError."""
+def read_ranges(
+    options: ReadOptions, columns: Sequence[str], offset_ranges: Sequence[OffsetRange]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of ranges, megabytes at a time. Raises ClientError, CorruptRecordsError, DataLossError."""
     freeze_modules()
+    cluster = options.cluster
+    with worker_client(cluster.client_config(), cluster.timeout_ms) as client:
+        fetches = FetchClient(client, cluster)
+        for offset_range in offset_ranges:
+            yield from _read_range(fetches, options, columns, offset_range)
+
+
+def _read_range(
+    client: FetchClient, options: ReadOptions, columns: Sequence[str], offset_range: OffsetRange
+) -> Iterator[pa.RecordBatch]:
     try:
-        with FetchClient(options.cluster) as client:
-            start = offset_range.start
-            while start < offset_range.end:
-                try:
-                    yield from _read(client, options, columns, offset_range._replace(start=start))
-                    return
-                except OffsetOutOfRangeError:
-                    start = _skip(options, offset_range._replace(start=start))
-    except (EndOfLogError, UnknownTopicError) as error:
+        while offset_range.size > 0:
+            try:
+                yield from _read(client, options, columns, offset_range)
+                return
+            except OffsetOutOfRangeError:
+                offset_range = offset_range._replace(start=_skip(options, offset_range))
+    except (EndOfLogError, TopicRecreatedError, UnknownTopicError) as error:
         report_data_loss(options, f"{error}.")
 
 
@@ -39,13 +50,7 @@ def _read(
     client: FetchClient, options: ReadOptions, columns: Sequence[str], offset_range: OffsetRange
 ) -> Iterator[Any]:
     topic, index = offset_range.partition
-    for fetched in client.fetch(
-        offset_range.partition,
-        offset_range.start,
-        offset_range.end,
-        isolation_level=options.isolation_level,
-        fetch_bytes=options.fetch_bytes,
-    ):
+    for fetched in client.fetch(offset_range, isolation_level=options.isolation_level, fetch_bytes=options.fetch_bytes):
         yield from decode(
             fetched.batches,
             topic=topic,

@@ -14,11 +14,12 @@ from odradek.client.record import TopicPartition
 
 
 class OffsetRange(NamedTuple):
-    """Offsets of a partition, from `start` inclusive to `end` exclusive."""
+    """Offsets of a partition, from `start` inclusive to `end` exclusive; `topic_id` is empty if it has none."""
 
     partition: TopicPartition
     start: int
     end: int
+    topic_id: str = ""
 
     @property
     def size(self) -> int:
@@ -68,5 +69,5 @@ def _in_parts(whole: OffsetRange, count: int) -> Iterator[OffsetRange]:
     start = whole.start
     for left in range(count, 0, -1):
         end = start + (whole.end - start) // left
-        yield OffsetRange(whole.partition, start, end)
+        yield whole._replace(start=start, end=end)
         start = end

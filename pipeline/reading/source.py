@@ -8,7 +8,7 @@ Modules that only tasks need are imported in tasks: Spark starts a process for e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -65,11 +65,11 @@ class BrokerDataSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """The work of a task: a range of offsets."""
+    """The work of a task: ranges of offsets."""
 
-    def __init__(self, offset_range: OffsetRange) -> None:
-        super().__init__(offset_range)
-        self.offset_range = offset_range
+    def __init__(self, offset_ranges: Sequence[OffsetRange]) -> None:
+        super().__init__(offset_ranges)
+        self.offset_ranges = offset_ranges
 
 
 class BrokerReader(DataSourceReader):
@@ -82,28 +82,30 @@ class BrokerReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         options = self._options
         with closing(ClusterOffsets(options.cluster, options.isolation_level)) as offsets:
-            partitions = offsets.partitions(options.subscription)
+            partitions, topic_ids = offsets.subscribed(options.subscription)
             starts = starting_offsets(offsets, options, partitions)
             ends = ending_offsets(offsets, options, partitions)
         for (topic, index), start in starts.items():
             end = ends[TopicPartition(topic, index)]
             if start > end:  # an error regardless of failOnDataLoss, as in a batch of the connector
                 raise ValueError(f"{topic}-{index}: the end offset {end} is below the start offset {start}")
-        return plan(options, [OffsetRange(one, starts[one], ends[one]) for one in partitions])
+        return plan(
+            options, [OffsetRange(one, starts[one], ends[one], topic_ids.get(one.topic, "")) for one in partitions]
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, RangePartition):
             return iter(())  # Spark creates a partition of its own when there are none
-        from odradek.pipeline.reading.partition_reader import read_range
+        from odradek.pipeline.reading.partition_reader import read_ranges
 
-        return read_range(self._options, self._columns, partition.offset_range)
+        return read_ranges(self._options, self._columns, partition.offset_ranges)
 
 
 def plan(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartition]:
     """Return the tasks that read these ranges. Raises DataLossError for a range that ends before it starts."""
     for topic, index in (one.partition for one in ranges if one.size < 0):
         report_data_loss(options, f"The end of {topic}-{index} is below its start offset.")
-    return [RangePartition(one) for one in divide(ranges, options.min_partitions, options.max_records)]
+    return [RangePartition((one,)) for one in divide(ranges, options.min_partitions, options.max_records)]
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:

@@ -7,9 +7,12 @@
 | partitions | the ranges between two offsets; a new partition starts at its earliest offset |
 | prepareForTriggerAvailableNow | stores the end of every partition: nothing after it is read |
 
-Offsets are `{"topic": {"0": 12}}`, exclusive ends, as Spark's connector writes them to a checkpoint: a query can stop
-with one format and continue with the other. Spark stores an offset before it reads up to it. After a crash it reads
-the same ranges again, so a sink that identifies batches by number, as the file sink does, stores each record once.
+Offsets are exclusive ends in the form of Spark's connector, with the ids of topics (`stream_offsets`). Spark stores an
+offset before it reads up to it. After a crash it reads the same ranges again, so a sink that identifies batches by
+number, as the file sink does, stores each record once.
+
+A topic whose id has changed between two offsets was deleted and created again. That is data loss (`data_loss`); if the
+query may continue, it reads the new topic from its start.
 Source: Spark `KafkaMicroBatchStream`.
 """
 
@@ -30,17 +33,16 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from odradek.pipeline.options.bounds import Numbers, flat_offsets, nested_offsets
+from odradek.pipeline.options.bounds import Numbers, nested_offsets
 from odradek.pipeline.options.broker_options import ReadOptions, stream_read_options
 from odradek.pipeline.reading.data_loss import report_data_loss
 from odradek.pipeline.reading.offsets import ClusterOffsets, starting_offsets
 from odradek.pipeline.reading.ranges import OffsetRange, limited_ends
 from odradek.pipeline.reading.source import RangePartition, columns_of, plan
+from odradek.pipeline.reading.stream_offsets import Offsets, StreamOffsets
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-Offsets = dict[str, dict[str, int]]
 
 
 class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -53,7 +55,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._given = dict(options)
         self._schema = schema
         self._offsets: ClusterOffsets | None = None
-        self._target: Numbers | None = None  # the end of a query with the trigger availableNow
+        self._target: StreamOffsets | None = None  # the end of a query with the trigger availableNow
         self._triggered_at = time.monotonic()
 
     def __getstate__(self) -> dict[str, object]:
@@ -68,8 +70,9 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return columns_of(self._schema)
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's names, here and below
-        partitions = self._cluster_offsets().partitions(self._options.subscription)
-        return nested_offsets(starting_offsets(self._cluster_offsets(), self._options, partitions))
+        partitions, topic_ids = self._cluster_offsets().subscribed(self._options.subscription)
+        starts = starting_offsets(self._cluster_offsets(), self._options, partitions)
+        return StreamOffsets(starts, topic_ids).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         if self._options.max_offsets is not None:
@@ -79,25 +82,34 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
-        starts = flat_offsets(start)
-        ends = self._ends()
-        starts |= self._starts_of_new_partitions(starts, ends)
+        given, end = StreamOffsets.from_json(start), self._end()
+        starts = given.without(given.recreated(end)).numbers
+        starts |= self._starts_of_new_partitions(starts, end.numbers)
         if isinstance(limit, ReadAllAvailable):
-            return nested_offsets(ends)
-        if self._must_wait(sum(ends[one] - starts[one] for one in ends)):
+            return end.to_json()
+        if self._must_wait(sum(offset - starts[one] for one, offset in end.numbers.items())):
             return start
         if isinstance(limit, ReadMaxRows):
-            ends = limited_ends(starts, ends, limit.max_rows)
-        return nested_offsets(ends)
+            end = end._replace(numbers=limited_ends(starts, end.numbers, limit.max_rows))
+        return end.to_json()
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802
-        return nested_offsets(self._ends())
+        return nested_offsets(self._end().numbers)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._target = self._ends()
+        self._target = self._end()
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
-        starts, ends = flat_offsets(start), flat_offsets(end)
+        given, until = StreamOffsets.from_json(start), StreamOffsets.from_json(end)
+        recreated = given.recreated(until)
+        for topic in recreated:
+            report_data_loss(
+                self._options,
+                f"Topic {topic} was deleted and created again: the checkpoint has offsets of the topic with id "
+                f"{given.topic_ids[topic]}, and the id is now {until.topic_ids[topic]}. What the query had not read of "
+                f"the old topic is lost; the new one is read from its start.",
+            )
+        starts, ends = given.without(recreated).numbers, until.numbers
         new = self._starts_of_new_partitions(starts, ends)
         for (topic, index), offset in new.items():
             if offset > 0:
@@ -110,13 +122,16 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._options, f"{', '.join(f'{topic}-{index}' for topic, index in sorted(gone))} no longer exist."
             )
         starts |= new
-        return plan(self._options, [OffsetRange(one, starts[one], ends[one]) for one in sorted(ends)])
+        ids = until.topic_ids
+        return plan(
+            self._options, [OffsetRange(one, starts[one], ends[one], ids.get(one.topic, "")) for one in sorted(ends)]
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from odradek.pipeline.reading.partition_reader import read_range
+        from odradek.pipeline.reading.partition_reader import read_ranges
 
         assert isinstance(partition, RangePartition)
-        return read_range(self._options, self._columns, partition.offset_range)
+        return read_ranges(self._options, self._columns, partition.offset_ranges)
 
     def stop(self) -> None:
         if self._offsets is not None:
@@ -128,10 +143,11 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._offsets = ClusterOffsets(self._options.cluster, self._options.isolation_level)
         return self._offsets
 
-    def _ends(self) -> Numbers:
+    def _end(self) -> StreamOffsets:
         if self._target is not None:
-            return dict(self._target)
-        return self._cluster_offsets().latest(self._cluster_offsets().partitions(self._options.subscription))
+            return self._target
+        partitions, topic_ids = self._cluster_offsets().subscribed(self._options.subscription)
+        return StreamOffsets(self._cluster_offsets().latest(partitions), topic_ids)
 
     def _starts_of_new_partitions(self, known: Numbers, ends: Numbers) -> Numbers:
         """Return the start offsets of partitions that are not in `known`: the earliest, but not above the end."""

@@ -26,11 +26,9 @@ from typing import Final
 
 from odradek.client.errors import ClientError, DeliveryTimeoutError, RecordTooLargeError, broker_error
 from odradek.client.network.backoff import Backoff
-from odradek.client.network.cluster import Cluster as ClientCluster
-from odradek.client.network.connection import TcpNetwork
 from odradek.client.producer.producer_id import init_producer_id
 from odradek.client.record import TopicPartition
-from odradek.pipeline.blocking_client import EventLoop
+from odradek.pipeline.blocking_client import BlockingClient
 from odradek.pipeline.options.broker_options import WriteOptions
 from odradek.pipeline.records.encoding import halves
 from odradek.protocol.api import PRODUCE_KEY
@@ -65,51 +63,42 @@ class _PartitionQueue:
 
 
 class Delivery:
-    """A producer for blocking code in one thread: `open`, any number of `send`, `flush`, `close`.
+    """A producer for blocking code in one thread: any number of `send`, `flush`, `close`.
 
-    Methods raise ClientError, also for batches that were sent earlier.
+    It uses a client that the caller closes. Methods raise ClientError, also for batches that were sent earlier.
     """
 
-    def __init__(self, options: WriteOptions) -> None:
+    def __init__(self, options: WriteOptions, client: BlockingClient) -> None:
         self._options = options
-        self._config = options.cluster.client_config()
-        self._loop = EventLoop()
+        self._config = client.config
+        self._client = client
+        self._cluster = client.cluster
         self._queues: dict[TopicPartition, _PartitionQueue] = {}
         self._pending: deque[tuple[asyncio.Task[None], int]] = deque()
         self._pending_bytes = 0
-        self._producer_id = -1
-        self._cluster: ClientCluster
-
-    def open(self) -> None:
-        self._loop.run(self._open())
+        self._producer_id = client.run(init_producer_id(self._cluster, self._config, options.cluster.timeout_ms))
 
     def close(self) -> None:
-        self._loop.run(self._close())
-        self._loop.close()
+        """Cancel the batches that are not acknowledged."""
+        self._client.run(self._close())
 
     def partitions_of(self, topic: str) -> int:
         """Return the number of partitions of a topic. Brokers may create it automatically. Raises UnknownTopicError."""
-        known = self._loop.run(self._cluster.topic(topic, self._options.max_block_ms))
+        known = self._client.run(self._cluster.topic(topic, self._options.cluster.timeout_ms))
         return len(known.partitions)
 
     def send(self, partition: TopicPartition, count: int, encode: Encode) -> None:
         """Send `count` records, all with one timestamp, after the earlier ones of the partition; wait for room."""
-        self._loop.run(self._send(partition, count, encode))
+        self._client.run(self._send(partition, count, encode))
 
     def flush(self) -> None:
         """Wait until all batches are acknowledged."""
-        self._loop.run(self._wait_for_room(0))
-
-    async def _open(self) -> None:
-        self._cluster = ClientCluster(self._config, TcpNetwork(), creates_topics=True)
-        await self._cluster.start()
-        self._producer_id = await init_producer_id(self._cluster, self._config, self._options.max_block_ms)
+        self._client.run(self._wait_for_room(0))
 
     async def _close(self) -> None:
         for task, _ in self._pending:
             task.cancel()
         await asyncio.gather(*(task for task, _ in self._pending), return_exceptions=True)
-        await self._cluster.close()
 
     async def _send(self, partition: TopicPartition, count: int, encode: Encode) -> None:
         queue = self._queues.setdefault(partition, _PartitionQueue())
@@ -157,7 +146,7 @@ class Delivery:
 
     async def _request(self, partition: TopicPartition, records: Buffer) -> None:
         name, index = partition
-        topic = await self._cluster.topic(name, self._options.max_block_ms)
+        topic = await self._cluster.topic(name, self._options.cluster.timeout_ms)
         leader = self._cluster.leader(name, index)
         if leader is None:
             raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _OPERATION, topic=name, partition=index)

@@ -18,6 +18,7 @@ connector. There is no transaction, so readers see records of a batch that fails
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from odradek.pipeline.options.broker_options import WriteOptions, write_options
 from odradek.pipeline.records.arrow_values import number_array, number_scalar, numbers_of
 from odradek.pipeline.schema import HEADERS, HEADERS_TYPE, spark_schema
 from odradek.pipeline.spark.garbage_collection import freeze_modules
+from odradek.pipeline.worker_clients import worker_client
 from odradek.pipeline.writing.batches import Batches, Rows
 from odradek.pipeline.writing.delivery import Delivery
 from odradek.pipeline.writing.partitioning import StickyPartitions, partitions_of_keys
@@ -103,17 +105,17 @@ def write_rows(
     Raises ClientError, ValueError.
     """
     freeze_modules()
-    delivery = Delivery(options)
-    try:
-        delivery.open()
+    cluster = options.cluster
+    with (
+        worker_client(cluster.client_config(), cluster.timeout_ms, creates_topics=True) as client,
+        closing(Delivery(options, client)) as delivery,
+    ):
         rows = _RowWriter(options, delivery)
         for batch in batches:
             rows.add(batch)
             if flush_each:
                 rows.finish()
         rows.finish()
-    finally:
-        delivery.close()
     return WriterCommitMessage()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 pytest.importorskip("pyspark")
 
@@ -107,6 +107,22 @@ def test_deleted_offsets_fail_a_query_if_fail_on_data_loss_is_set(
     assert numbers() == [*range(10), *range(50, 100)]
 
 
+def test_a_topic_that_was_deleted_and_created_again_is_read_from_its_start(
+    bootstrap: str, topic_name: str, drain: Callable[..., list[int]], numbers: Callable[[], list[int]]
+) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic_name, 2, 1)])[topic_name].result(30)
+    send(bootstrap, topic_name, numbered(0, 10, 2))
+    assert drain(topic_name) == [10]
+    admin.delete_topics([topic_name])[topic_name].result(30)
+    admin.create_topics([NewTopic(topic_name, 1, 1)])[topic_name].result(30)
+    send(bootstrap, topic_name, numbered(10, 40, 1))
+    with pytest.raises(Exception, match=f"Topic {topic_name} was deleted and created again"):
+        drain(topic_name)
+    assert drain(topic_name, failOnDataLoss="false") == [30]
+    assert numbers() == list(range(40))
+
+
 @pytest.mark.parametrize("kind", ["odradek"])
 @pytest.mark.parametrize(
     ("option", "value", "message"),
@@ -136,6 +152,8 @@ def test_a_trigger_waits_for_min_offsets(
         while not any(one["numInputRows"] for one in query.recentProgress):
             query.processAllAvailable()
         source = query.lastProgress["sources"][0]
-        assert [json.loads(source[name]) for name in ("endOffset", "latestOffset")] == 2 * [{topic: {"0": 60}}]
+        end, latest = (json.loads(source[name]) for name in ("endOffset", "latestOffset"))
+        assert latest == {topic: {"0": 60}}
+        assert {name: offsets for name, offsets in end.items() if offsets} == latest
     finally:
         query.stop()
