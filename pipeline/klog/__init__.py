@@ -4,7 +4,6 @@
 |---|---|
 | `source` | the data source that Spark calls, and its reader |
 | `options` | the options of the format |
-| `filters` | filters of a query on topic, partition, offset and timestamp, applied before reading |
 | `plan` | the work of a query: pieces of segment files |
 | `tasks` | the division of pieces into tasks |
 | `segments` | log directories, opened read-only while a broker may write them |

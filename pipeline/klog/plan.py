@@ -14,13 +14,13 @@ from functools import partial
 
 from odradek.broker.storage.index.timestamp_lookup import find_by_timestamp
 from odradek.client.record import TopicPartition
-from odradek.pipeline.klog.filters import LogFilter
 from odradek.pipeline.klog.holes import MissingOffsets
 from odradek.pipeline.klog.options import KlogOptions
 from odradek.pipeline.klog.segment_ranges import segment_ranges
 from odradek.pipeline.klog.segments import LogDirectory, PartitionLog, while_it_changes
 from odradek.pipeline.klog.tasks import KlogPiece, KlogTask, tasks_of
 from odradek.pipeline.options.bounds import EARLIEST, LATEST
+from odradek.pipeline.options.log_filter import LogFilter
 from odradek.pipeline.records.damage import Damage
 
 _LOG = logging.getLogger(__name__)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from odradek.pipeline.klog.filters import LogFilter, log_filter
 from odradek.pipeline.klog.options import KlogOptions, klog_options
 from odradek.pipeline.klog.piece_reader import joined, read_pieces
 from odradek.pipeline.klog.plan import plan
 from odradek.pipeline.klog.tasks import KlogTask
+from odradek.pipeline.options.log_filter import LogFilter, log_filter
 from odradek.pipeline.records.damage import Mode
 from odradek.pipeline.schema import ARROW_TYPES, column_names, spark_schema
 from odradek.pipeline.spark.garbage_collection import freeze_modules

@@ -98,28 +98,29 @@ class ClusterOffsets:
         return self._client.run(call)
 
 
-def starting_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: list[TopicPartition]) -> Numbers:
-    """Return the start offsets. Raises ValueError; NoOffsetError for a time after the last record, unless `latest`."""
-    found = _resolve(offsets, options.start, "starting", partitions)
+def starting_offsets(offsets: ClusterOffsets, options: ReadOptions, numbers: Numbers) -> Numbers:
+    """Return the start offsets for the numbers of the option. Raises NoOffsetError for a time after the last record.
+
+    With the strategy `latest` such a partition starts at its end.
+    """
+    found = _resolve(offsets, options.start, numbers)
     missing = [partition for partition, offset in found.items() if offset < 0]
     if missing and options.start_fallback == "error":
-        times = dict.fromkeys(partitions, options.start.everywhere) | options.start.each
         raise NoOffsetError(
             "; ".join(
-                f"{partition.topic}-{partition.partition} has no record as late as {times[partition]}"
+                f"{partition.topic}-{partition.partition} has no record as late as {numbers[partition]}"
                 for partition in missing
             )
         )
     return found | offsets.latest(missing)
 
 
-def ending_offsets(offsets: ClusterOffsets, options: ReadOptions, partitions: list[TopicPartition]) -> Numbers:
-    """Return the end offsets, exclusive; the end of a partition for a time after its last record. Raises ValueError."""
-    found = _resolve(offsets, options.end, "ending", partitions)
+def ending_offsets(offsets: ClusterOffsets, options: ReadOptions, numbers: Numbers) -> Numbers:
+    """Return the end offsets, exclusive; the end of a partition for a time after its last record."""
+    found = _resolve(offsets, options.end, numbers)
     return found | offsets.latest([partition for partition, offset in found.items() if offset < 0])
 
 
-def _resolve(offsets: ClusterOffsets, bound: Bound, side: str, partitions: list[TopicPartition]) -> Numbers:
-    numbers = bound.numbers_of(partitions, side)
+def _resolve(offsets: ClusterOffsets, bound: Bound, numbers: Numbers) -> Numbers:
     unresolved = {partition: number for partition, number in numbers.items() if bound.by_time or number < 0}
     return numbers | offsets.at(unresolved)

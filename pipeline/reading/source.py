@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from odradek.client.record import TopicPartition
 from odradek.pipeline.options.broker_options import ReadOptions, batch_read_options
+from odradek.pipeline.options.log_filter import LogFilter, log_filter
 from odradek.pipeline.reading.data_loss import report_data_loss
 from odradek.pipeline.reading.offsets import ClusterOffsets, ending_offsets, starting_offsets
 from odradek.pipeline.reading.ranges import OffsetRange, divide
@@ -73,25 +74,38 @@ class RangePartition(InputPartition):
 
 
 class BrokerReader(DataSourceReader):
-    """The reader of a batch. Its ranges are fixed when the query is planned; later records are not read."""
+    """The reader of a batch. Its ranges are fixed when the query is planned; later records are not read.
+
+    Filters make ranges smaller, and omit partitions. What they exclude cannot be lost (`data_loss`).
+    """
 
     def __init__(self, options: ReadOptions, columns: tuple[str, ...]) -> None:
         self._options = options
         self._columns = columns
+        self._filter = LogFilter()
+
+    def pushFilters(self, filters: list[Filter]) -> list[Filter]:  # noqa: N802 - Spark's name
+        """Store the filters for the plan, and return all of them: Spark applies them again."""
+        self._filter = log_filter(filters)
+        return filters
 
     def partitions(self) -> list[InputPartition]:
-        options = self._options
+        options, wanted = self._options, self._filter
         with closing(ClusterOffsets(options.cluster, options.isolation_level)) as offsets:
             partitions, topic_ids = offsets.subscribed(options.subscription)
-            starts = starting_offsets(offsets, options, partitions)
-            ends = ending_offsets(offsets, options, partitions)
-        for (topic, index), start in starts.items():
-            end = ends[TopicPartition(topic, index)]
-            if start > end:  # an error regardless of failOnDataLoss, as in a batch of the connector
-                raise ValueError(f"{topic}-{index}: the end offset {end} is below the start offset {start}")
-        return plan(
-            options, [OffsetRange(one, starts[one], ends[one], topic_ids.get(one.topic, "")) for one in partitions]
-        )
+            start_numbers = options.start.numbers_of(partitions, "starting")
+            end_numbers = options.end.numbers_of(partitions, "ending")
+            if wanted.is_contradictory:
+                return []
+            chosen = [one for one in partitions if wanted.matches(one)]
+            starts = starting_offsets(offsets, options, {one: start_numbers[one] for one in chosen})
+            ends = ending_offsets(offsets, options, {one: end_numbers[one] for one in chosen})
+            for (topic, index), start in starts.items():
+                end = ends[TopicPartition(topic, index)]
+                if start > end:  # an error regardless of failOnDataLoss, as in a batch of the connector
+                    raise ValueError(f"{topic}-{index}: the end offset {end} is below the start offset {start}")
+            ranges = [OffsetRange(one, starts[one], ends[one], topic_ids.get(one.topic, "")) for one in chosen]
+            return plan(options, narrowed(offsets, ranges, wanted))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, RangePartition):
@@ -99,6 +113,20 @@ class BrokerReader(DataSourceReader):
         from odradek.pipeline.reading.partition_reader import read_ranges
 
         return read_ranges(self._options, self._columns, partition.offset_ranges)
+
+
+def narrowed(offsets: ClusterOffsets, ranges: list[OffsetRange], wanted: LogFilter) -> list[OffsetRange]:
+    """Return the parts of ranges outside of which no record matches the filter, without empty ones."""
+    found = [
+        one._replace(start=max(one.start, wanted.start_offset), end=min(one.end, wanted.end_offset)) for one in ranges
+    ]
+    found = [one for one in found if one.size > 0]
+    if wanted.earliest_ms is None or wanted.earliest_ms < 0:
+        return found  # records without a timestamp have -1
+    # No earlier record is as late. Without any such record, those that are appended later are not part of the batch.
+    firsts = offsets.at({one.partition: wanted.earliest_ms for one in found})
+    late = [one._replace(start=max(one.start, firsts[one.partition])) for one in found if firsts[one.partition] >= 0]
+    return [one for one in late if one.size > 0]
 
 
 def plan(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartition]:

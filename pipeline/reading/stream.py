@@ -71,7 +71,8 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offsets:  # noqa: N802 - Spark's names, here and below
         partitions, topic_ids = self._cluster_offsets().subscribed(self._options.subscription)
-        starts = starting_offsets(self._cluster_offsets(), self._options, partitions)
+        numbers = self._options.start.numbers_of(partitions, "starting")
+        starts = starting_offsets(self._cluster_offsets(), self._options, numbers)
         return StreamOffsets(starts, topic_ids).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802

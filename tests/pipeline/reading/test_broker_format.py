@@ -95,6 +95,22 @@ def test_ranges_of_time_are_read(spark: SparkSession, bootstrap: str, mixed_topi
     assert table(spark, "broker", bootstrap, subscribe=mixed_topic, endingTimestamp=T0 * 2).count() == 2000
 
 
+def test_filters_select_the_same_rows_in_any_time_zone(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        ours, theirs = (
+            table(spark, kind, bootstrap, subscribe=mixed_topic).where(
+                "timestamp > timestamp'2023-11-14 17:13:20.1235' and partition in (0, 2) and offset < 500"
+            )
+            for kind in ("broker", "kafka")
+        )
+        assert assert_same(ours, theirs) > 100
+        assert ours.rdd.getNumPartitions() == 2
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
 def test_a_batch_that_ends_before_it_starts_is_an_error(spark: SparkSession, bootstrap: str, mixed_topic: str) -> None:
     options = {"subscribe": mixed_topic, "startingTimestamp": T0 + 300, "endingTimestamp": T0 + 100}
     for kind, message in (("broker", "is below the start offset"), ("kafka", "greater than the resolved end offset")):

@@ -1,14 +1,14 @@
 """The filters of a query on topic, partition, offset and timestamp, applied before anything is read.
 
 Spark applies every filter again to the rows. Here only records that cannot match are left out: other topics,
-partitions and offsets, and records that are too old according to the time index. An index cannot show that a record is
-too new, because timestamps are not ordered.
+partitions and offsets, and records before the first one that is not too old, which an index finds. No index finds the
+last record that is not too new: timestamps are not ordered, so an older record may follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from pyspark.sql.datasource import (
@@ -25,16 +25,25 @@ from pyspark.sql.datasource import (
 from odradek.client.record import TopicPartition
 
 _MAX = (1 << 63) - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class LogFilter(NamedTuple):
-    """Topics and partitions (None: all), offsets [start_offset, end_offset), and the earliest timestamp in ms."""
+    """Topics and partitions (None: all), offsets [start_offset, end_offset), and timestamps in ms (None: any)."""
 
     topics: frozenset[str] | None = None
     partitions: frozenset[int] | None = None
     start_offset: int = 0
     end_offset: int = _MAX
     earliest_ms: int | None = None
+    latest_ms: int | None = None  # inclusive
+
+    @property
+    def is_contradictory(self) -> bool:
+        """Whether no record can match."""
+        if self.earliest_ms is not None and self.latest_ms is not None and self.earliest_ms > self.latest_ms:
+            return True
+        return self.start_offset >= self.end_offset or self.topics == frozenset() or self.partitions == frozenset()
 
     def matches(self, partition: TopicPartition) -> bool:
         return (self.topics is None or partition.topic in self.topics) and (
@@ -66,9 +75,15 @@ def _narrowed(wanted: LogFilter, column: str, filter_: Any) -> LogFilter:
         end = wanted.end_offset if high is None else min(wanted.end_offset, high + 1)
         return wanted._replace(start_offset=start, end_offset=end)
     if column == "timestamp":
-        low, _ = _range(filter_)
+        low, high = _range(filter_)
         if isinstance(low, datetime):
-            return wanted._replace(earliest_ms=max(wanted.earliest_ms or 0, _ms(low)))
+            low_ms = _ms(low)
+            wanted = wanted._replace(
+                earliest_ms=low_ms if wanted.earliest_ms is None else max(wanted.earliest_ms, low_ms)
+            )
+        if isinstance(high, datetime):
+            high_ms = _ms(high)
+            wanted = wanted._replace(latest_ms=high_ms if wanted.latest_ms is None else min(wanted.latest_ms, high_ms))
     return wanted
 
 
@@ -96,5 +111,6 @@ def _range(filter_: Any) -> tuple[Any, Any]:
 
 
 def _ms(time: datetime) -> int:
+    """Return the last millisecond that is not after a time. Timestamps of records are whole milliseconds."""
     aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
-    return int(aware.timestamp() * 1000)
+    return (aware - _EPOCH) // timedelta(milliseconds=1)
