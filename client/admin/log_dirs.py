@@ -10,6 +10,7 @@ from odradek.client.errors import broker_error
 from odradek.client.network.connection import Connection
 from odradek.client.record import TopicPartition
 from odradek.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
@@ -21,10 +22,17 @@ _TRIED = "describe log directories"
 
 
 async def describe_log_dirs(
-    calls: Calls, brokers: Iterable[int] | None, *, timeout_ms: int | None
+    calls: Calls,
+    brokers: Iterable[int] | None,
+    *,
+    partitions: Iterable[TopicPartition] | None = None,
+    timeout_ms: int | None,
 ) -> Results[int, LogDirs]:
+    """Describe the directories of brokers (None: all), with the replicas of partitions (None: all)."""
+    topics = None if partitions is None else _by_topic(partitions)
+
     async def call(connection: Connection, requested: Sequence[int]) -> Outcomes[int, LogDirs]:
-        response = await connection.send(DescribeLogDirsRequest(None), DescribeLogDirsResponse)
+        response = await connection.send(DescribeLogDirsRequest(topics), DescribeLogDirsResponse)
         if response.error_code:
             raise broker_error(response.error_code, _TRIED, broker=connection.name)
         return dict.fromkeys(requested, tuple(_described(result, connection) for result in response.results))
@@ -34,6 +42,13 @@ async def describe_log_dirs(
 
     wanted = sorted(calls.cluster.image.brokers) if brokers is None else brokers
     return await calls.for_each(_TRIED, wanted, attempt, timeout_ms)
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> list[DescribableLogDirTopic]:
+    topics: dict[str, DescribableLogDirTopic] = {}
+    for topic, index in partitions:
+        topics.setdefault(topic, DescribableLogDirTopic(topic, [])).partitions.append(index)
+    return list(topics.values())
 
 
 def _described(log_dir: DescribeLogDirsResult, connection: Connection) -> LogDirDescription:

@@ -14,9 +14,11 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from odradek.client.admin.calls import Calls
+from odradek.client.admin.log_dirs import describe_log_dirs
 from odradek.client.admin.offsets import list_offsets
 from odradek.client.admin.topics import describe_topics, list_topics
 from odradek.client.config import AdminConfig, IsolationLevel, parse_bootstrap_servers
+from odradek.client.errors import ClientError
 from odradek.client.record import TopicPartition
 from odradek.pipeline.blocking_client import BlockingClient
 from odradek.pipeline.options.bounds import EARLIEST, LATEST, Bound, Numbers
@@ -27,6 +29,7 @@ from odradek.protocol.uuids import uuid_to_text
 T = TypeVar("T")
 
 
+_SIZES_WITHIN_MS = 5000
 _NO_ID = uuid_to_text(ZERO_UUID)
 
 
@@ -93,6 +96,16 @@ class ClusterOffsets:
     def latest(self, partitions: Iterable[TopicPartition]) -> Numbers:
         """Return the end offsets: the last stable offsets with `read_committed`, otherwise the high watermarks."""
         return self.at(dict.fromkeys(partitions, LATEST))
+
+    def bytes_on_disk(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the sizes of partitions, without those that brokers refuse to report, or not in time."""
+        brokers = describe_log_dirs(self._calls, None, partitions=partitions, timeout_ms=_SIZES_WITHIN_MS)
+        sizes: dict[TopicPartition, int] = {}
+        for log_dirs in self._run(brokers).values():
+            for log_dir in () if isinstance(log_dirs, ClientError) else log_dirs:
+                for partition, replica in log_dir.replicas.items():
+                    sizes[partition] = max(sizes.get(partition, 0), replica.size)
+        return sizes
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         return self._client.run(call)

@@ -19,6 +19,7 @@ from odradek.client.record import TopicPartition
 from odradek.pipeline.options.broker_options import ReadOptions, batch_read_options
 from odradek.pipeline.options.log_filter import LogFilter, log_filter
 from odradek.pipeline.reading.data_loss import report_data_loss
+from odradek.pipeline.reading.grouping import grouped
 from odradek.pipeline.reading.offsets import ClusterOffsets, ending_offsets, starting_offsets
 from odradek.pipeline.reading.ranges import OffsetRange, divide
 from odradek.pipeline.schema import column_names, spark_schema
@@ -105,7 +106,7 @@ class BrokerReader(DataSourceReader):
                 if start > end:  # an error regardless of failOnDataLoss, as in a batch of the connector
                     raise ValueError(f"{topic}-{index}: the end offset {end} is below the start offset {start}")
             ranges = [OffsetRange(one, starts[one], ends[one], topic_ids.get(one.topic, "")) for one in chosen]
-            return plan(options, narrowed(offsets, ranges, wanted))
+            return plan(options, offsets, narrowed(offsets, ranges, wanted))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, RangePartition):
@@ -129,11 +130,12 @@ def narrowed(offsets: ClusterOffsets, ranges: list[OffsetRange], wanted: LogFilt
     return [one for one in late if one.size > 0]
 
 
-def plan(options: ReadOptions, ranges: list[OffsetRange]) -> list[InputPartition]:
+def plan(options: ReadOptions, offsets: ClusterOffsets, ranges: list[OffsetRange]) -> list[InputPartition]:
     """Return the tasks that read these ranges. Raises DataLossError for a range that ends before it starts."""
     for topic, index in (one.partition for one in ranges if one.size < 0):
         report_data_loss(options, f"The end of {topic}-{index} is below its start offset.")
-    return [RangePartition((one,)) for one in divide(ranges, options.min_partitions, options.max_records)]
+    parts = divide(ranges, options.min_partitions, options.max_records)
+    return [RangePartition(group) for group in grouped(options, offsets, parts)]
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:

@@ -124,9 +124,8 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         starts |= new
         ids = until.topic_ids
-        return plan(
-            self._options, [OffsetRange(one, starts[one], ends[one], ids.get(one.topic, "")) for one in sorted(ends)]
-        )
+        ranges = [OffsetRange(one, starts[one], ends[one], ids.get(one.topic, "")) for one in sorted(ends)]
+        return plan(self._options, self._cluster_offsets(), ranges)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         from odradek.pipeline.reading.partition_reader import read_ranges
