@@ -4,8 +4,9 @@
 task ── worker_client() ──► an idle client with the same settings ──► the task uses it alone ──► idle again
                             or a new one, which connects                      └─ an error ──► closed
 ```
-Spark runs tasks one after another in the same worker process. A client keeps its connections between tasks, and nothing
-else: each task requests the metadata of its topics.
+Spark runs tasks one after another in the same worker process. A client keeps its connections between tasks, and to read
+also the metadata of topics: they are requested again when a Fetch shows that they are old. A task that writes requests
+them, because the number of partitions must be current.
 
 | event | reaction |
 |---|---|
@@ -91,7 +92,10 @@ def _take(config: ClientConfig, creates_topics: bool) -> BlockingClient | None:
 
 
 def _put(client: BlockingClient, creates_topics: bool) -> None:
-    client.cluster.forget_topics()
+    if creates_topics:
+        client.cluster.forget_topics()
+    else:
+        client.cluster.untrack_topics()
     with _lock:
         _idle.append(_Idle(client, creates_topics, time.monotonic()))
         surplus = _idle[:-_MOST_IDLE]

@@ -189,9 +189,13 @@ class Cluster:
         if not self.image.topics.keys() >= set(topics):
             self.request_refresh()
 
+    def untrack_topics(self) -> None:
+        """Refresh the metadata of no topic any more; those in the image remain until the next refresh."""
+        self._tracked.clear()
+
     def forget_topics(self) -> None:
         """Forget all topics; their metadata are requested again when a caller needs them."""
-        self._tracked.clear()
+        self.untrack_topics()
         self._requested_topics = frozenset()
         self._set_image(self.image.only(()))
 

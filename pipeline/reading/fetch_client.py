@@ -221,17 +221,25 @@ class _PartitionFetch:
         cluster, config = self._client.cluster, self._client.config
         name, index = self.partition
         topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
-        until = time.monotonic() + (_TOPIC_ID_KNOWN_WITHIN_S if len(cluster.image.brokers) > 1 else 0)
-        while self._differs(topic):
-            if time.monotonic() > until or name in self._client.recreated:
-                self._client.recreated.add(name)
-                raise _recreated(self._range, topic)
-            await cluster.refresh()  # the metadata may be older than the plan
-            topic = await cluster.topic(name, min(config.request_timeout_ms, _TOPIC_KNOWN_WITHIN_MS))
+        if self._differs(topic):
+            topic = await self._find_planned()
         leader = cluster.leader(name, index)
         if leader is None:
             raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, _OPERATION, topic=name, partition=index)
         return topic, await cluster.connection(leader, Purpose.FETCH)
+
+    async def _find_planned(self) -> TopicMetadata:
+        """Request metadata until they have the id of the plan, which is newer. Raises TopicRecreatedError."""
+        cluster, name = self._client.cluster, self.partition.topic
+        until = time.monotonic() + _TOPIC_ID_KNOWN_WITHIN_S
+        while True:
+            await cluster.refresh()
+            topic = await cluster.topic(name, _TOPIC_KNOWN_WITHIN_MS)
+            if not self._differs(topic):
+                return topic
+            if len(cluster.image.brokers) == 1 or name in self._client.recreated or time.monotonic() > until:
+                self._client.recreated.add(name)  # so that its other partitions do not wait
+                raise _recreated(self._range, topic)
 
     def _differs(self, topic: TopicMetadata) -> bool:
         """Whether the topic has another id than the plan; false if either has none."""

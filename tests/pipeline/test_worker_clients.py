@@ -50,7 +50,7 @@ def test_clients_in_use_and_clients_with_other_settings_are_not_shared(broker: T
         assert writer not in (first, second, other)
 
 
-def test_a_task_requests_the_metadata_of_its_topics_again(broker: ThreadedBroker) -> None:
+def test_a_task_that_writes_requests_the_metadata_of_its_topics_again(broker: ThreadedBroker) -> None:
     with worker_client(config(broker), TIMEOUT_MS, creates_topics=True) as client:
         client.run(client.cluster.topic("t", TIMEOUT_MS))
     with worker_client(config(broker), TIMEOUT_MS, creates_topics=True) as again:
