@@ -114,3 +114,10 @@ def test_a_minimum_above_the_maximum_is_rejected() -> None:
 def test_errors_of_write_options_name_the_option(options: Mapping[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         write_options(BROKER | options)
+
+
+def test_the_timeout_of_connecting_is_that_of_kafkas_consumer_or_producer() -> None:
+    given = READ | {"kafka.default.api.timeout.ms": "7000", "kafka.max.block.ms": "9000"}
+    assert batch_read_options(given).cluster.timeout_ms == 7000
+    assert write_options(given).cluster.timeout_ms == 9000
+    assert batch_read_options(READ).cluster.timeout_ms == write_options(BROKER).cluster.timeout_ms == 60_000
