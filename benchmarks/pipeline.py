@@ -186,7 +186,7 @@ def worker_peak_mb() -> float:
     peaks = [0.0]
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            if b"pyspark.daemon" in (process / "cmdline").read_bytes():
+            if b"daemon\0pyspark.worker" in (process / "cmdline").read_bytes():
                 status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
                 peaks.append(int(status["VmHWM"].split()[0]) / 1024)
         except OSError:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+from typing import Final
+
+_OUR_DAEMON: Final = "odradek.pipeline.spark.worker_daemon"
 
 
 @functools.cache
@@ -23,4 +26,4 @@ def freeze_modules() -> None:
 
 def _is_started_by_spark() -> bool:
     spec = getattr(sys.modules["__main__"], "__spec__", None)
-    return spec is not None and spec.name.startswith("pyspark.")
+    return spec is not None and spec.name.startswith(("pyspark.", _OUR_DAEMON))

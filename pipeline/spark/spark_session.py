@@ -39,6 +39,7 @@ _ON_ONE_MACHINE = {
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "odradek.pipeline.spark.worker_daemon",
 }
 
 

@@ -26,7 +26,14 @@ def test_nothing_is_frozen_in_the_users_process() -> None:
     assert gc.get_freeze_count() == before
 
 
-@pytest.mark.parametrize("name", ["pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pyspark.daemon",
+        "odradek.pipeline.spark.worker_daemon",
+        "pyspark.sql.streaming.python_streaming_source_runner",
+    ],
+)
 def test_modules_are_frozen_once_in_a_process_of_spark(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", ModuleSpec(name, None))
     freeze_modules()
