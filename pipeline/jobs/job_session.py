@@ -1,7 +1,7 @@
 """The Spark session of a job: created and stopped, or the existing session of the process.
 
 ```
-check for Java ─► create the session ─► send the code to workers ─► run the job ─► stop the session
+check for Java ─► create the session, which sends the code to workers ─► run the job ─► stop the session
 ```
 On a terminal Spark's own progress bar shows the number of finished tasks.
 """
@@ -13,18 +13,15 @@ import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from odradek.client.cli.output.terminal import is_terminal
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.spark.spark_session import check_requirements, is_submitted, register, session
+from odradek.pipeline.spark.spark_session import check_requirements, register, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOCAL = "local"
 _GATEWAY = "java_gateway"  # the module of Py4J that calls the JVM
 _ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # PySpark logs errors of queries here
 _CALLING = "An error occurred while calling"  # the prefix of Py4J for exceptions of the JVM
@@ -46,7 +43,6 @@ def spark_session_for(job: str, arguments: argparse.Namespace) -> Iterator[Spark
     settings = {"spark.ui.showConsoleProgress": str(is_terminal(sys.stderr)).lower(), **dict(arguments.conf)}
     spark = SparkSession.getActiveSession()
     is_ours = spark is None
-    archives = TemporaryDirectory()  # of the archive that workers fetch when they start
     if is_ours:
         logging.getLogger().addFilter(is_not_from_py4j)
     error_loggers = [PySparkLogger.getLogger(name) for name in _ERROR_LOGGERS] if is_ours else []
@@ -58,7 +54,6 @@ def spark_session_for(job: str, arguments: argparse.Namespace) -> Iterator[Spark
         spark = spark or session(app_name=f"odradek-{job}", master=arguments.master, config=settings)
         if is_ours:
             spark.sparkContext.setLogLevel("OFF")  # a job prints its error in one line
-        _send_code(spark, Path(archives.name))
         yield spark
     except (PySparkException, Py4JError) as error:
         raise JobError(cause_of(error)) from error
@@ -68,18 +63,6 @@ def spark_session_for(job: str, arguments: argparse.Namespace) -> Iterator[Spark
         logging.getLogger().removeFilter(is_not_from_py4j)
         for logger in error_loggers:
             logger.disabled = False
-        archives.cleanup()
-
-
-def _send_code(spark: SparkSession, directory: Path) -> None:
-    """Send our packages to workers on other machines; their dependencies must be installed there (docs/pipeline.md)."""
-    if is_submitted() or str(spark.sparkContext.master).startswith(_LOCAL):  # spark-submit sends it, with --py-files
-        return
-    from odradek.pipeline.jobs.package import write_package
-
-    archive = directory / "odradek.zip"
-    write_package(archive)
-    spark.sparkContext.addPyFile(str(archive))
 
 
 def is_not_from_py4j(record: logging.LogRecord) -> bool:

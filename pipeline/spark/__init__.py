@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `spark_session` | a session with the pipeline's formats; checks that Java and the packages are installed |
+| `project_archive` | send the project to workers that lack it |
 | `worker_daemon` | PySpark's daemon of workers, which ends a worker quietly when Java has closed its socket |
 | `local_workers` | Python workers on the driver's machine: their interpreter and their Unix sockets |
 | `garbage_collection` | exclude modules from garbage collection in Spark's Python processes |

@@ -4,11 +4,14 @@
 session() ── under spark-submit ──► master, addresses and jars of spark-submit
           └─ otherwise ──────────► a local master on loopback, without a web page; workers use Unix sockets
           always ────────────────► UTC, this interpreter for the workers, register()
+
+register() ─► another machine's workers get the project (`project_archive`) ─► both formats are registered
 ```
 
 Spark starts a JVM, and Python workers as separate processes that import `odradek.pipeline` by name. On this machine
-workers get the interpreter and the import path of this process; on a cluster the project must be installed, or sent
-with `--py-files`. PySpark is imported only when a session is created, so that the command line answers quickly.
+workers get the interpreter and the import path of this process. On a cluster they get the project as an archive, unless
+spark-submit started this process: it sends what `--py-files` names. PySpark is imported only when a session is created,
+so that the command line answers quickly.
 """
 
 from __future__ import annotations
@@ -48,11 +51,17 @@ class RequirementMissingError(Exception):
 
 
 def register(spark: SparkSession) -> None:
-    """Register both formats in a session, and allow Spark to push filters down to them."""
+    """Register both formats in a session, and allow Spark to push filters down to them.
+
+    Workers on other machines get the project, unless spark-submit started this process.
+    """
     # Imported here: every worker imports this package but needs one format only, which saves it 0.1 s.
     from odradek.pipeline.klog.source import KlogDataSource
     from odradek.pipeline.reading.source import BrokerDataSource
+    from odradek.pipeline.spark.project_archive import send_project
 
+    if not is_submitted() and not _is_local(spark.sparkContext.master):
+        send_project(spark)  # first: a format is registered with the archives that the session has
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(BrokerDataSource)
     spark.dataSource.register(KlogDataSource)
@@ -80,14 +89,14 @@ def session(
         master = "local[*]"
     if master is not None:
         settings["spark.master"] = master
-    if master is not None and master.startswith("local"):
+    if _is_local(master):
         settings |= _ON_ONE_MACHINE | socket_settings()
     if jars:
         settings["spark.jars"] = ",".join(jars)
     builder = SparkSession.builder.appName(app_name)
     for name, value in (settings | dict(config)).items():
         builder = builder.config(name, value)
-    with _interpreter_of_workers(on_this_machine=(master or "").startswith("local")):
+    with _interpreter_of_workers(on_this_machine=_is_local(master)):
         spark = builder.getOrCreate()
     register(spark)
     return spark
@@ -116,6 +125,11 @@ def check_java() -> None:
         raise RequirementMissingError(
             "Spark needs Java 17 or newer, and none was found: install openjdk-17-jre-headless, or set JAVA_HOME"
         )
+
+
+def _is_local(master: str | None) -> bool:
+    """Whether this master's workers run on this machine, in the environment of this process."""
+    return master is not None and (master == "local" or master.startswith("local["))
 
 
 def is_submitted() -> bool:

@@ -1,6 +1,7 @@
 """Jobs and a stream on a Spark standalone master with two workers on loopback: `make pipeline-cluster`.
 
-Every job here starts a driver and two executors, more than a minute in all on two processors, so `make test` omits it.
+Every job here starts a driver and two executors, several minutes in all on two processors, so `make test` omits it. The
+Python of the executors lacks the project (`bare_python`), so they can only import what the driver has sent.
 
 ```
 master ◄── worker, worker          each is a process with one core, ended by its pid
@@ -29,6 +30,7 @@ from odradek.pipeline.spark.spark_session import RequirementMissingError, check_
 from tests.peers.availability import unavailable
 from tests.peers.server import Server
 from tests.pipeline import kill_streams
+from tests.pipeline.bare_python import bare_python
 from tests.pipeline.spark_cluster import SparkCluster, environment, spark_cluster, spark_submit
 from tests.pipeline.tables import table
 
@@ -59,24 +61,29 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return bare_python(tmp_path_factory.mktemp("python") / "bare")
+
+
 @pytest.fixture
-def run_job(cluster: SparkCluster) -> Callable[..., object]:
+def run_job(cluster: SparkCluster, python: str) -> Callable[..., object]:
     """Run a job on the cluster with `python -m pipeline`; return the JSON object that it prints."""
 
     def run(*job: str) -> object:
-        return json.loads(output([sys.executable, "-m", "odradek.pipeline", *job, "--master", cluster.master]))
+        return json.loads(output([sys.executable, "-m", "odradek.pipeline", *job, "--master", cluster.master], python))
 
     return run
 
 
 @pytest.fixture
-def submit(cluster: SparkCluster, tmp_path: Path) -> Callable[..., str]:
+def submit(cluster: SparkCluster, python: str, tmp_path: Path) -> Callable[..., str]:
     """Run a program with spark-submit and the packaged project; return its output."""
     archive = tmp_path / "odradek.zip"
-    output([sys.executable, "-m", "odradek.pipeline", "package", str(archive)])
+    output([sys.executable, "-m", "odradek.pipeline", "package", str(archive)], python)
 
     def run(program: Path, *arguments: str) -> str:
-        return output(spark_submit(cluster.master, "--py-files", str(archive), str(program), *arguments))
+        return output(spark_submit(cluster.master, "--py-files", str(archive), str(program), *arguments), python)
 
     return run
 
@@ -89,6 +96,7 @@ def test_jobs_find_the_same_in_either_way_of_submission(
     make_topic: Callable[..., str],
     run_job: Callable[..., object],
     submit: Callable[..., str],
+    python: str,
     tmp_path: Path,
 ) -> None:
     topic, again = make_topic(3), make_topic(3)
@@ -109,8 +117,37 @@ def test_jobs_find_the_same_in_either_way_of_submission(
     log_dir = str(servers("odradek").log_dir)
     found = run_job("stats", "--log-dir", log_dir, "--topic", again, "--window", "365d", "--json")
     assert sum(row["records"] for row in found["windows"]) == COUNT
-    expected = json.loads(output([sys.executable, "-m", "odradek.broker", "verify", log_dir, "--json"]))
+    expected = json.loads(output([sys.executable, "-m", "odradek.broker", "verify", log_dir, "--json"], python))
     assert object_in(submit(job, "verify", log_dir)) == expected
+
+
+@pytest.mark.parametrize("kind", ["odradek"])
+@pytest.mark.parametrize(
+    ("job", "count"),
+    [
+        ("export --log-dir {log_dir} --topic {topic} --output {output}", COUNT),
+        ("compact --bootstrap-server {bootstrap} --topic {topic} --output {output}", COUNT),
+        ("restore --log-dir {log_dir} --topic {topic} --output {output}", COUNT),
+        ("stats --bootstrap-server {bootstrap} --topic {topic}", COUNT),
+        ("run taxi --trips 300 --kill-after 0 --output {output}", 300),
+    ],
+)
+def test_every_other_job_runs_on_workers_without_the_project(
+    bootstrap: str,
+    servers: Callable[[str], Server],
+    make_topic: Callable[..., str],
+    run_job: Callable[..., object],
+    tmp_path: Path,
+    job: str,
+    count: int,
+) -> None:
+    topic = make_topic(2)
+    asyncio.run(produce(bootstrap, topic))
+    log_dir = str(servers("odradek").log_dir)
+    line = job.format(bootstrap=bootstrap, topic=topic, log_dir=log_dir, output=tmp_path / "out")
+    found = run_job(*line.split(), "--json")
+    counted = sum(row["records"] for row in found["windows"]) if "windows" in found else found
+    assert counted == count or count in (counted["records"], counted["trips"]), found
 
 
 def test_workers_import_the_project_from_the_archive(submit: Callable[..., str], tmp_path: Path) -> None:
@@ -137,10 +174,10 @@ async def produce(bootstrap: str, topic: str) -> None:
             await producer.send(topic, b"%d" % number, b"k%d" % (number % 10))
 
 
-def output(command: list[str]) -> str:
+def output(command: list[str], python: str) -> str:
     """Return the standard output of a command, which may exit with 1 (`verify`); standard error is inherited."""
     finished = subprocess.run(
-        command, env=environment(), cwd=ROOT, stdout=subprocess.PIPE, timeout=300, text=True, check=False
+        command, env=environment(python), cwd=ROOT, stdout=subprocess.PIPE, timeout=300, text=True, check=False
     )
     assert finished.returncode in (0, 1), command
     return finished.stdout

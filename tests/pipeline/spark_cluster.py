@@ -95,12 +95,15 @@ def spark_submit(master: str, *arguments: str) -> list[str]:
     return [str(_SPARK / "bin" / "spark-submit"), "--master", master, *bound, *arguments]
 
 
-def environment() -> dict[str, str]:
-    """Return the environment of the cluster and of drivers: loopback, without this process's import path."""
+def environment(python: str = sys.executable) -> dict[str, str]:
+    """Return the environment of the cluster and of drivers: loopback, without this process's import path.
+
+    Spark's Python processes run the interpreter `python`.
+    """
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return kept | {
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python,
         "SPARK_HOME": str(_SPARK),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_DAEMON_JAVA_OPTS": FOR_SECONDS,
