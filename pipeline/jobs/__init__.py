@@ -12,6 +12,7 @@ imports PySpark when it runs, so that `--help` and mistakes are answered at once
 | `parquet_records` | for `replay`: Parquet as records |
 | `topic_sizes` | for `stats`: batches as rows; the size of a topic; files and pictures |
 | `arguments`, `source`, `job_session` | flags that jobs share; the records that the flags select; the Spark session |
+| `early_checks` | options, addresses and topics, checked before Spark starts |
 | `log_directories` | log directories as jobs read them |
 | `results` | output files and tables, and the report of a job |
 
@@ -38,6 +39,7 @@ from odradek.pipeline.spark.spark_session import RequirementMissingError
 
 COMMANDS = {name: job.summary for name, job in JOBS.items()}
 
+WRONG_COMMAND_LINE = 2
 TERMINATED = 143
 
 _STATUSES = "exit status: 0 done, 1 failed or (verify, stats) a flaw was found, 2 the command line is wrong, 130 Ctrl-C"
@@ -45,6 +47,10 @@ _STATUSES = "exit status: 0 done, 1 failed or (verify, stats) a flaw was found, 
 
 class JobError(Exception):
     """A job cannot do its work; the message is a sentence for the user."""
+
+
+class OptionError(Exception):
+    """An `--option` or an address is wrong; reported in one line, without the usage of the command line."""
 
 
 def run(arguments: Sequence[str], program: str = "python -m pipeline") -> int:
@@ -67,6 +73,9 @@ def _run(arguments: Sequence[str], program: str) -> int:
         status: int = _module(parsed.command).run(parsed)
     except UsageError as error:
         commands.choices[parsed.command].error(str(error))
+    except OptionError as error:
+        fail(error)
+        return WRONG_COMMAND_LINE
     except (JobError, RequirementMissingError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
@@ -78,4 +87,4 @@ def _module(command: str) -> Any:
     return import_module(JOBS[command].module)
 
 
-__all__ = ["COMMANDS", "FAILED", "TERMINATED", "JobError", "UsageError", "run"]
+__all__ = ["COMMANDS", "FAILED", "TERMINATED", "JobError", "OptionError", "UsageError", "run"]

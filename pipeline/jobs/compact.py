@@ -42,11 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from odradek.pipeline.jobs.early_checks import check_source
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.counting import counted
     from odradek.pipeline.jobs.results.output import prepare_output
     from odradek.pipeline.jobs.results.summary import Summary
 
+    check_source(arguments)
     with spark_session_for("compact", arguments) as spark:
         summary = Summary("compact")
         prepare_output(spark, arguments.output, overwrite=arguments.overwrite)

@@ -55,12 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
     columns = partition_columns(arguments.partition_by)
     if arguments.log_dir is not None and arguments.format != "parquet":
         raise UsageError(f"--format {arguments.format} requires --bootstrap-server")
+    from odradek.pipeline.jobs.early_checks import check_source
     from odradek.pipeline.jobs.export_runs import export_log_dir
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.filesystem import FileSystem
     from odradek.pipeline.jobs.results.output import check_format
     from odradek.pipeline.jobs.results.summary import Summary
 
+    check_source(arguments, is_stream=True)
     with spark_session_for("export", arguments) as spark:
         summary = Summary("export")
         check_format(spark, arguments.format)

@@ -53,16 +53,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from odradek.pipeline.jobs.early_checks import check_sink
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.parquet_records import stored_records
     from odradek.pipeline.jobs.results.counting import counted
     from odradek.pipeline.jobs.results.summary import Summary
 
     needed = ("topic",) * (arguments.from_topic is not None) + ("partition",) * arguments.keep_partitions
+    check_sink(arguments)
+    if not arguments.append:
+        _check_empty(arguments)
     with spark_session_for("replay", arguments) as spark:
         summary = Summary("replay")
-        if not arguments.append:
-            _check_empty(arguments)
         records = stored_records(spark, arguments.input, needed)
         if arguments.from_topic is not None:
             records = records.where(records.topic == arguments.from_topic)

@@ -45,12 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from odradek.pipeline.jobs.early_checks import check_source
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.counting import counted
     from odradek.pipeline.jobs.results.output import check_format, prepare_output
     from odradek.pipeline.jobs.results.summary import Summary
     from odradek.pipeline.jobs.source import read_records
 
+    check_source(arguments)
     with spark_session_for("restore", arguments) as spark:
         summary = Summary("restore")
         check_format(spark, arguments.format)

@@ -74,10 +74,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from odradek.pipeline.jobs.early_checks import check_log_dir, check_source
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.summary import Summary, print_status
 
     _check(arguments)
+    if arguments.log_dir is None:
+        check_source(arguments)
+    else:
+        check_log_dir(arguments)
     with spark_session_for("stats", arguments) as spark:
         summary = Summary("stats")
         measured, keys = _measure(spark, arguments)

@@ -85,9 +85,13 @@ def test_jobs_also_use_the_connector_of_spark(
 
 
 def test_a_format_without_its_package_is_reported(
-    spark: SparkSession, bootstrap: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    bootstrap: str,
+    make_topic: Callable[..., str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    line = ["--bootstrap-server", bootstrap, "--topic", "t", "--output", str(tmp_path / "out")]
+    line = ["--bootstrap-server", bootstrap, "--topic", make_topic(1), "--output", str(tmp_path / "out")]
     for job in ("export", "restore"):
         for name, package in (("delta", "delta-spark_4.2_2.13"), ("iceberg", "iceberg-spark-runtime-4.1_2.13")):
             assert run([job, *line, "--format", name]) == 1
@@ -177,17 +181,12 @@ def test_verify_prints_json_and_fails_on_problems(
 
 
 def test_an_error_of_spark_is_one_line(
-    spark: SparkSession, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    spark: SparkSession,
+    bootstrap: str,
+    make_topic: Callable[..., str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    line = [
-        "replay",
-        "--input",
-        str(tmp_path / "none"),
-        "--bootstrap-server",
-        "127.0.0.1:1",
-        "--topic",
-        "t",
-        "--append",
-    ]
+    line = ["replay", "--input", str(tmp_path / "none"), "--bootstrap-server", bootstrap, "--topic", make_topic(1)]
     assert run(line) == 1
     assert "PATH_NOT_FOUND" in capsys.readouterr().err.splitlines()[-1]

@@ -1,0 +1,104 @@
+"""Check options, addresses and topics before Spark starts: Spark reports them after half a minute.
+
+| wrong | reported as |
+|---|---|
+| an option of the source or the sink | OptionError: exit status 2 |
+| no broker at the addresses, no such topic, no such log directory | `JobError`: exit status 1 |
+
+Brokers are asked through the bundled client, also for jobs that use Spark's connector, unless `kafka.*` options may
+make that client's connections differ from the connector's. A broker that is just restarting gets a few seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
+from odradek.broker.storage.offline.listing import list_partitions
+from odradek.client import Admin, ClientError, UnknownTopicError
+from odradek.pipeline.jobs import JobError, OptionError
+from odradek.pipeline.jobs.source import source_options
+from odradek.pipeline.options.broker_options import (
+    Cluster,
+    Subscription,
+    batch_read_options,
+    stream_read_options,
+    write_options,
+)
+from odradek.pipeline.spark.spark_session import check_requirements
+
+_PATIENCE_S: Final = 2  # for a broker that is restarting
+_PAUSE_S: Final = 0.2
+
+
+def check_source(arguments: argparse.Namespace, *, is_stream: bool = False) -> None:
+    """Check the flags of `add_source_arguments`. Raises OptionError, `JobError`, RequirementMissingError, OSError."""
+    check_requirements()
+    options = source_options(arguments)
+    if arguments.log_dir is not None:
+        from odradek.pipeline.klog.options import klog_options
+
+        try:
+            klog_options(options | {"path": arguments.log_dir})
+        except ValueError as error:
+            raise OptionError(str(error)) from error
+        check_log_dir(arguments)
+        return
+    if _is_configured_for_java(arguments):
+        return
+    try:
+        read = stream_read_options(options) if is_stream else batch_read_options(options)
+    except ValueError as error:
+        raise OptionError(str(error)) from error
+    asyncio.run(_check_topics(read.cluster, _topics(read.subscription)))
+
+
+def check_log_dir(arguments: argparse.Namespace) -> None:
+    """Check that `--log-dir` has the topics of `--topic`. Raises `JobError`, RequirementMissingError, OSError."""
+    check_requirements()
+    found = {each.key[0] for each in list_partitions(ReadOnlyFiles(), arguments.log_dir)}
+    wanted = [] if arguments.topic is None else [name.strip() for name in arguments.topic.split(",") if name.strip()]
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise JobError(f"{arguments.log_dir} does not contain {', '.join(missing)}")
+
+
+def check_sink(arguments: argparse.Namespace) -> None:
+    """Check `--bootstrap-server`, `--topic` and `--option` of a job that writes to a topic. Raises as check_source."""
+    check_requirements()
+    if _is_configured_for_java(arguments):
+        return
+    options = {"kafka.bootstrap.servers": arguments.bootstrap_server, "topic": arguments.topic}
+    try:
+        written = write_options(options | dict(arguments.option))
+    except ValueError as error:
+        raise OptionError(str(error)) from error
+    asyncio.run(_check_topics(written.cluster, [written.topic or arguments.topic]))
+
+
+def _is_configured_for_java(arguments: argparse.Namespace) -> bool:
+    """Whether Spark's connector gets options that the bundled client may lack, such as TLS."""
+    return arguments.connector == "kafka" and any(name.lower().startswith("kafka.") for name, _ in arguments.option)
+
+
+def _topics(subscription: Subscription) -> list[str]:
+    """Return the topics that must exist; none for a pattern, which topics may match later."""
+    return sorted({*subscription.topics, *(each.topic for each in subscription.partitions)})
+
+
+async def _check_topics(cluster: Cluster, topics: Iterable[str]) -> None:
+    """Raise `JobError` if no broker responds or a topic does not exist."""
+    deadline = asyncio.get_running_loop().time() + _PATIENCE_S
+    while True:
+        try:
+            async with Admin(cluster.bootstrap_servers, **cluster.settings) as admin:
+                (await admin.describe_topics(topics)).values_or_raise()
+                return
+        except ClientError as error:
+            is_final = isinstance(error, UnknownTopicError) or not error.retriable
+            if is_final or asyncio.get_running_loop().time() > deadline:
+                raise JobError(str(error)) from error
+            await asyncio.sleep(_PAUSE_S)
