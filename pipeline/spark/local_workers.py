@@ -2,8 +2,9 @@
 
 Both are files in a directory that only this user may enter. It is removed when this process ends.
 
-The interpreter is a shell script of two lines. Spark puts its own archives first on the workers' import path. The
-script removes them, so that workers import the installed PySpark:
+The interpreter is a shell script of a few lines. It starts `worker_daemon` in place of PySpark's daemon, also for the
+workers that plan queries: Spark's setting for the daemon applies to tasks only. And Spark puts its own archives first
+on the workers' import path, some of them twice. The script removes them, so that workers import the installed PySpark:
 
 ```
 PYTHONPATH that Spark sets      pyspark.zip : py4j-….zip : spark-core_….jar : the driver's PYTHONPATH
@@ -33,7 +34,8 @@ from pathlib import Path
 from typing import Final
 
 _SCRIPT: Final = """#!/bin/sh
-PYTHONPATH="${{PYTHONPATH#*/spark-core_*.jar:}}" exec {interpreter} "$@"
+if [ "$1 $2" = "-m pyspark.daemon" ]; then shift 2; set -- -m odradek.pipeline.spark.worker_daemon "$@"; fi
+PYTHONPATH="${{PYTHONPATH##*/spark-core_*.jar:}}" exec {interpreter} "$@"
 """
 _MAX_SOCKET_PATH_BYTES: Final = 103  # on macOS; Linux allows four more
 

@@ -4,8 +4,9 @@ Java closes the socket of a worker that was idle for a minute, of all idle worke
 task whose remaining rows are not needed. The worker then writes its last words to the closed socket. Over TCP the
 kernel accepts them; over a Unix socket the write fails, and PySpark's daemon prints the traceback on standard error.
 
-Spark starts this module in place of `pyspark.daemon` by the setting `spark.python.daemon.module`, in sessions on this
-machine: only there the daemon can import the project before a task has brought it.
+In sessions on this machine it replaces `pyspark.daemon`: by the setting `spark.python.daemon.module` for tasks, and by
+the workers' interpreter (`local_workers`) for planning. Elsewhere a daemon cannot import the project before a task has
+brought it.
 """
 
 from __future__ import annotations

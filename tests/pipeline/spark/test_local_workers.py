@@ -26,7 +26,19 @@ ARCHIVES = ["/s/python/lib/pyspark.zip", "/s/python/lib/py4j-0.10.9.9-src.zip", 
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("archives", [ARCHIVES, []])
+def test_the_daemon_of_workers_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    modules = tmp_path / "odradek" / "pipeline" / "spark"
+    modules.mkdir(parents=True)
+    (modules / "worker_daemon.py").write_text("import sys; print(sys.argv[1:])")
+    command = [worker_interpreter(), "-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    output = subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert output == "['pyspark.sql.worker.create_data_source']\n"
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("archives", [ARCHIVES, [*ARCHIVES, *ARCHIVES], []])
 def test_spark_archives_are_removed_from_the_import_path(monkeypatch: pytest.MonkeyPatch, archives: list[str]) -> None:
     monkeypatch.delenv("SPARK_HOME", raising=False)
     output = subprocess.run(
