@@ -5,7 +5,8 @@
 | an option of the connector that selects what is read or written | applied |
 | an option that tunes the connector's consumers (`fetchOffset.numRetries`) | accepted and ignored |
 | `kafka.*` of Kafka's clients that the bundled client supports | applied |
-| any other, such as TLS, which the bundled client does not support | ValueError that names it |
+| TLS and SASL, which the bundled client does not have (`security_options`) | ValueError that names them |
+| any other | ValueError that names it |
 
 Names are case-insensitive: Spark passes them in lower case.
 """
@@ -27,6 +28,7 @@ from odradek.client.config import (
 from odradek.client.record import TopicPartition
 from odradek.pipeline.options.bounds import EARLIEST, LATEST, Bound, read_bound, read_partitions
 from odradek.pipeline.options.option_values import boolean, choice, duration_ms, isolation_level, number
+from odradek.pipeline.options.security_options import PROTOCOL, check_security
 
 Strategy = Literal["error", "latest"]
 
@@ -63,7 +65,6 @@ _CLIENT: Final = {
 }
 # Accepted with the only value that is supported.
 _FIXED: Final = {
-    "kafka.security.protocol": ("PLAINTEXT",),
     "kafka.acks": ("all", "-1"),
     "kafka.enable.idempotence": ("true",),
     "kafka.partitioner.ignore.keys": ("false",),
@@ -89,7 +90,7 @@ _WRITE_ONLY: Final = {
 
 _EVERY_CLIENT: Final = {"bootstrap.servers", "kafka.bootstrap.servers", "kafka.client.id"}
 _KNOWN: Final = {
-    *_READ, *_READ_ONLY, *_WRITTEN, *_WRITE_ONLY, *_IGNORED, *_CLIENT, *_FIXED, *_EVERY_CLIENT,
+    *_READ, *_READ_ONLY, *_WRITTEN, *_WRITE_ONLY, *_IGNORED, *_CLIENT, *_FIXED, *_EVERY_CLIENT, PROTOCOL,
 }  # fmt: skip
 
 DEFAULT_FETCH_BYTES: Final = 4_000_000  # one group of `records`, and the largest response whose buffer is reused
@@ -213,6 +214,7 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
     Options of reading are accepted when writing and vice versa, so that a job can pass the same options to both.
     """
     options = {name.lower(): value for name, value in given.items()}
+    check_security(options)
     for name, value in options.items():
         if name in _REJECTED:
             raise ValueError(f"{name} is not supported: {_REJECTED[name]}")

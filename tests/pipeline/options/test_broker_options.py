@@ -67,8 +67,6 @@ def test_an_empty_assignment_is_allowed() -> None:
         (READ | {"failOnDataLoss": "perhaps"}, "choose one of true, false"),
         (READ | {"kafka.auto.offset.reset": "earliest"}, "startingOffsets sets where a query starts"),
         (READ | {"kafka.value.deserializer": "x"}, "values are bytes"),
-        (READ | {"kafka.security.protocol": "SASL_SSL"}, "PLAINTEXT only"),
-        (READ | {"kafka.sasl.mechanism": "PLAIN"}, "'kafka.sasl.mechanism' is not supported"),
         (READ | {"startingOfsets": "earliest"}, "'startingofsets' is not supported"),
         (READ | {"isolation.level": "none"}, "choose one of read_uncommitted, read_committed"),
     ],
