@@ -22,6 +22,7 @@ from odradek.pipeline.reading.data_loss import report_data_loss
 from odradek.pipeline.reading.grouping import grouped
 from odradek.pipeline.reading.offsets import ClusterOffsets, ending_offsets, starting_offsets
 from odradek.pipeline.reading.ranges import OffsetRange, divide
+from odradek.pipeline.reading.table_options import options_of_table, schema_of_table
 from odradek.pipeline.schema import column_names, spark_schema
 from odradek.pipeline.spark.garbage_collection import freeze_modules
 
@@ -41,17 +42,19 @@ class BrokerDataSource(DataSource):
 
     def schema(self) -> StructType:
         freeze_modules()
-        return spark_schema(column_names(include_headers=self.options.get("includeheaders", "").lower() == "true"))
+        include_headers = self.options.get("includeheaders", "").lower() == "true"
+        return schema_of_table(self.options, spark_schema(column_names(include_headers=include_headers)))
 
     def reader(self, schema: StructType) -> BrokerReader:
         freeze_modules()
-        return BrokerReader(batch_read_options(self.options), columns_of(schema))
+        options, schema = options_of_table(self.options, schema)
+        return BrokerReader(batch_read_options(options), columns_of(schema))
 
     def streamReader(self, schema: StructType) -> BrokerStreamReader:  # noqa: N802 - Spark's name
         from odradek.pipeline.reading.stream import BrokerStreamReader
 
         freeze_modules()
-        return BrokerStreamReader(self.options, schema)
+        return BrokerStreamReader(*options_of_table(self.options, schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> BrokerWriter:
         from odradek.pipeline.writing.sink import BrokerWriter
