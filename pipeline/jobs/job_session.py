@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from odradek.client.cli.output.terminal import is_terminal
 from odradek.pipeline.jobs import JobError
+from odradek.pipeline.spark.error_cause import cause_of
 from odradek.pipeline.spark.spark_session import check_requirements, register, session
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 _GATEWAY = "java_gateway"  # the module of Py4J that calls the JVM
 _ERROR_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")  # PySpark logs errors of queries here
-_CALLING = "An error occurred while calling"  # the prefix of Py4J for exceptions of the JVM
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def spark_session_for(job: str, arguments: argparse.Namespace) -> Iterator[Spark
     try:
         if spark is not None:
             register(spark)
-        spark = spark or session(app_name=f"odradek-{job}", master=arguments.master, config=settings)
+        spark = spark or session(app_name=f"odradek-{job}", master=arguments.master, config=settings, reports=False)
         if is_ours:
             spark.sparkContext.setLogLevel("OFF")  # a job prints its error in one line
         yield spark
@@ -68,18 +68,3 @@ def spark_session_for(job: str, arguments: argparse.Namespace) -> Iterator[Spark
 def is_not_from_py4j(record: logging.LogRecord) -> bool:
     """Filter of the root logger: suppress the stack trace that Py4J logs after Ctrl-C."""
     return record.module != _GATEWAY
-
-
-def cause_of(error: Exception) -> str:
-    """Return the line of a Spark exception that names the cause; the rest repeats a worker's traceback."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    if not lines:
-        return type(error).__name__
-    starts = [number for number, line in enumerate(lines) if "Traceback (most recent call" in line]
-    if starts:
-        for line in lines[starts[-1] + 1 :]:
-            if not line.startswith((" ", "\t")):
-                return line.strip()
-    if lines[0].startswith(_CALLING) and len(lines) > 1:
-        return lines[1].removeprefix(": ")
-    return lines[0]

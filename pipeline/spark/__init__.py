@@ -3,6 +3,9 @@
 | module | what |
 |---|---|
 | `spark_session` | a session with the pipeline's formats; checks that Java and the packages are installed |
+| `stream_lag` | how far a stream is behind its topics, from its progress |
+| `stream_reports` | log lines about streams: lag, and errors in one line |
+| `error_cause` | the line of an error of Spark that names the cause |
 | `project_archive` | send the project to workers that lack it |
 | `worker_daemon` | PySpark's daemon of workers, which ends a worker quietly when Java has closed its socket |
 | `local_workers` | Python workers on the driver's machine: their interpreter and their Unix sockets |

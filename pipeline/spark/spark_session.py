@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -44,6 +45,9 @@ _ON_ONE_MACHINE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "odradek.pipeline.spark.worker_daemon",
 }
+
+_reporting: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+"""The sessions whose streams are reported."""
 
 
 class RequirementMissingError(Exception):
@@ -73,11 +77,13 @@ def session(
     master: str | None = None,
     jars: Sequence[str] = (),
     config: Mapping[str, str] = {},
+    reports: bool = True,
 ) -> SparkSession:
     """Return the session of this process with the pipeline's formats registered; create it if there is none.
 
     The default `master` is that of spark-submit, otherwise `local[*]`. `jars` are paths. `config` overrides every
-    setting made here. Raises RequirementMissingError before anything is started.
+    setting made here. `reports` logs the lag of streams, and their errors in one line (`stream_reports`). Raises
+    RequirementMissingError before anything is started.
     """
     check_requirements()
     from pyspark.sql import SparkSession
@@ -99,6 +105,12 @@ def session(
     with _interpreter_of_workers(on_this_machine=_is_local(master)):
         spark = builder.getOrCreate()
     register(spark)
+    if reports and spark not in _reporting:
+        from odradek.pipeline.spark.stream_reports import report_streams, silence_spark
+
+        _reporting.add(spark)
+        report_streams(spark)
+        silence_spark(spark)
     return spark
 
 

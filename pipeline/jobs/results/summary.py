@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from odradek.pipeline.spark.stream_lag import offsets_behind
 from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
@@ -68,5 +69,7 @@ def print_progress(query: StreamingQuery) -> list[Any]:
                 rate = progress["processedRowsPerSecond"]
                 name = f"{query.name}, " if query.name else ""
                 records = pluralize(progress["numInputRows"], "record", spec=",")
-                print_status(f"{name}batch {progress['batchId']}: {records}, {rate:,.0f}/s")
+                behind = offsets_behind(progress)
+                left = f", {behind:,} behind" if behind else ""
+                print_status(f"{name}batch {progress['batchId']}: {records}, {rate:,.0f}/s{left}")
     return list(reports.values())

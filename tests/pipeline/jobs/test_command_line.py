@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from odradek.pipeline.jobs import COMMANDS, TERMINATED, UsageError, run
-from odradek.pipeline.jobs.job_session import cause_of, is_not_from_py4j
+from odradek.pipeline.jobs.job_session import is_not_from_py4j
 from odradek.pipeline.jobs.partition_columns import partition_columns
 from odradek.pipeline.jobs.results.summary import Summary
 
@@ -71,16 +71,6 @@ def test_partition_by_is_parsed() -> None:
     for wrong in ("value.", "zone", "value.offset", "value.date", "value.a,value.a", "value.a-b"):
         with pytest.raises(UsageError, match=r"use topic, date or value\.FIELD"):
             partition_columns(wrong)
-
-
-def test_the_cause_is_the_line_without_the_traceback() -> None:
-    error = RuntimeError(
-        "From the worker: Traceback (most recent call last):\n  File x\nValueError: d/t-0/0.log is cut off\n\tat"
-    )
-    assert cause_of(error) == "ValueError: d/t-0/0.log is cut off"
-    assert cause_of(RuntimeError("[PATH_NOT_FOUND] no such path\n  more")) == "[PATH_NOT_FOUND] no such path"
-    assert cause_of(RuntimeError("An error occurred while calling o1.x.\n: a.B: it broke\n\tat")) == "a.B: it broke"
-    assert cause_of(RuntimeError()) == "RuntimeError"
 
 
 def test_py4j_logs_nothing_after_ctrl_c() -> None:

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 pytest.importorskip("pyspark")
 
-from odradek.pipeline.jobs.job_session import cause_of
+from odradek.pipeline.spark.error_cause import cause_of
 from tests.pipeline.tables import Sent, send, stream
 
 if TYPE_CHECKING:
