@@ -38,6 +38,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNT = 600
+SLOW_PYTHON = ["--conf", "spark.python.authenticate.socketTimeout=300s"]  # of a busy machine; the default is 15 s
 
 _WHERE = """
 from pyspark.sql import SparkSession
@@ -71,7 +72,8 @@ def run_job(cluster: SparkCluster, python: str) -> Callable[..., object]:
     """Run a job on the cluster with `python -m pipeline`; return the JSON object that it prints."""
 
     def run(*job: str) -> object:
-        return json.loads(output([sys.executable, "-m", "odradek.pipeline", *job, "--master", cluster.master], python))
+        command = [sys.executable, "-m", "odradek.pipeline", *job, "--master", cluster.master, *SLOW_PYTHON]
+        return json.loads(output(command, python))
 
     return run
 
@@ -83,7 +85,8 @@ def submit(cluster: SparkCluster, python: str, tmp_path: Path) -> Callable[..., 
     output([sys.executable, "-m", "odradek.pipeline", "package", str(archive)], python)
 
     def run(program: Path, *arguments: str) -> str:
-        return output(spark_submit(cluster.master, "--py-files", str(archive), str(program), *arguments), python)
+        command = spark_submit(cluster.master, *SLOW_PYTHON, "--py-files", str(archive), str(program), *arguments)
+        return output(command, python)
 
     return run
 

@@ -32,6 +32,7 @@ spark = session(master="local-cluster[1,1,512]", config={{
     "spark.executor.extraJavaOptions": java,
     "spark.executorEnv.PYTHONPATH": "",
     "spark.ui.enabled": "false",
+    "spark.python.authenticate.socketTimeout": "300s",  # of a busy machine; the default is 15 s
 }})
 options = {{"kafka.bootstrap.servers": bootstrap, "topic": topic, "subscribe": topic, "startingOffsets": "earliest"}}
 values = spark.range({COUNT}).selectExpr("cast(id as string) as value")
