@@ -5,8 +5,8 @@
 | an option of the source or the sink | OptionError: exit status 2 |
 | no broker at the addresses, no such topic, no such log directory | `JobError`: exit status 1 |
 
-Brokers are asked through the bundled client, also for jobs that use Spark's connector, unless `kafka.*` options may
-make that client's connections differ from the connector's. A broker that is just restarting gets a few seconds.
+The bundled client connects to the brokers, also for jobs that use Spark's connector; but with an `--option` Spark's
+connector is not checked, because it has options that this client lacks. A restarting broker gets two seconds.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def check_source(arguments: argparse.Namespace, *, is_stream: bool = False) -> N
             raise OptionError(str(error)) from error
         check_log_dir(arguments)
         return
-    if _is_configured_for_java(arguments):
+    if _has_options_of_java(arguments):
         return
     try:
         read = stream_read_options(options) if is_stream else batch_read_options(options)
@@ -69,7 +69,7 @@ def check_log_dir(arguments: argparse.Namespace) -> None:
 def check_sink(arguments: argparse.Namespace) -> None:
     """Check `--bootstrap-server`, `--topic` and `--option` of a job that writes to a topic. Raises as check_source."""
     check_requirements()
-    if _is_configured_for_java(arguments):
+    if _has_options_of_java(arguments):
         return
     options = {"kafka.bootstrap.servers": arguments.bootstrap_server, "topic": arguments.topic}
     try:
@@ -79,9 +79,9 @@ def check_sink(arguments: argparse.Namespace) -> None:
     asyncio.run(_check_topics(written.cluster, [written.topic or arguments.topic]))
 
 
-def _is_configured_for_java(arguments: argparse.Namespace) -> bool:
-    """Whether Spark's connector gets options that the bundled client may lack, such as TLS."""
-    return arguments.connector == "kafka" and any(name.lower().startswith("kafka.") for name, _ in arguments.option)
+def _has_options_of_java(arguments: argparse.Namespace) -> bool:
+    """Whether Spark's connector gets options: it has others than ours, such as TLS, and ignores those it lacks."""
+    return arguments.connector == "kafka" and bool(arguments.option)
 
 
 def _topics(subscription: Subscription) -> list[str]:
