@@ -37,8 +37,16 @@ def write_archive(archive: Path) -> int:
     return len(modules)
 
 
+def is_remote(spark: SparkSession) -> bool:
+    """Whether this is a session of Spark Connect, whose driver is another process, mostly on another machine."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
 def send_project(spark: SparkSession) -> None:
-    """Send the archive to the session's workers, once."""
+    """Send the archive to the session's workers, once; with Spark Connect to its driver, too."""
+    if is_remote(spark):
+        spark.addArtifacts(str(_archive()), pyfile=True)
+        return
     context = spark.sparkContext
     if not any(url.endswith(f"/{_NAME}") for url in context.listFiles):
         context.addPyFile(str(_archive()))

@@ -62,9 +62,9 @@ def register(spark: SparkSession) -> None:
     # Imported here: every worker imports this package but needs one format only, which saves it 0.1 s.
     from odradek.pipeline.klog.source import KlogDataSource
     from odradek.pipeline.reading.source import BrokerDataSource
-    from odradek.pipeline.spark.project_archive import send_project
+    from odradek.pipeline.spark.project_archive import is_remote, send_project
 
-    if not is_submitted() and not _is_local(spark.sparkContext.master):
+    if is_remote(spark) or not (is_submitted() or _is_local(spark.sparkContext.master)):
         send_project(spark)  # first: a format is registered with the archives that the session has
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(BrokerDataSource)
