@@ -149,8 +149,9 @@ def test_every_other_job_runs_on_workers_without_the_project(
     log_dir = str(servers("odradek").log_dir)
     line = job.format(bootstrap=bootstrap, topic=topic, log_dir=log_dir, output=tmp_path / "out")
     found = run_job(*line.split(), "--json")
-    counted = sum(row["records"] for row in found["windows"]) if "windows" in found else found
-    assert counted == count or count in (counted["records"], counted["trips"]), found
+    is_stats = job.startswith("stats")
+    counted = sum(row["records"] for row in found["windows"]) if is_stats else found["records"]
+    assert counted >= count if job.startswith("run") else counted == count, found  # trips are also corrected
 
 
 def test_workers_import_the_project_from_the_archive(submit: Callable[..., str], tmp_path: Path) -> None:
