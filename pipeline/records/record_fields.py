@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from odradek.pipeline.records.arrow_values import Booleans
-from odradek.pipeline.records.record_starts import record_starts
+from odradek.pipeline.records.record_starts import record_bounds
 from odradek.pipeline.records.varints import Bytes, Ints, read_varints
 from odradek.pipeline.records.whole_batches import Headers, numbers
 from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.records.batch_header import TIMESTAMP_TYPE_BIT, TimestampType
 
+_INT64 = np.iinfo(np.int64)
 _SMALLEST_RECORD = 7  # one byte for each field: no key, no value, no headers
 
 
@@ -70,10 +71,7 @@ def read_fields(data: Buffer, batch_starts: Ints, batch_ends: Ints, headers: Hea
     if len(filled) < len(counts):
         batch_starts, batch_ends = batch_starts[filled], batch_ends[filled]
         headers, counts = headers[filled], counts[filled]
-    starts = record_starts(data, view, batch_starts, counts)
-
-    length, at = read_varints(view, starts)
-    end = at + length
+    starts, at, end = record_bounds(data, view, batch_starts, counts)
     _check_chain(starts, end, counts, batch_ends)
     timestamp_delta, at = read_varints(view, at + 1, bits=64)
     offset_delta, at = read_varints(view, at)
@@ -85,7 +83,7 @@ def read_fields(data: Buffer, batch_starts: Ints, batch_ends: Ints, headers: Hea
         raise RemoteProtocolError("a record does not end where its length says")
     return RecordFields(
         data,
-        _sum(np.repeat(numbers(headers["base_offset"]), counts), offset_delta, "an offset"),
+        _sum(numbers(headers["base_offset"]), counts, offset_delta, "an offset"),
         *_timestamps(headers, counts, timestamp_delta),
         key,
         value,
@@ -120,7 +118,7 @@ def _check_chain(starts: Ints, ends: Ints, counts: Ints, batch_ends: Ints) -> No
 
 def _timestamps(headers: Headers, counts: Ints, delta: Ints) -> tuple[Ints, NDArray[np.int32]]:
     """Return the timestamp of each record and its type."""
-    timestamp = _sum(np.repeat(numbers(headers["base_timestamp"]), counts), delta, "a timestamp")
+    timestamp = _sum(numbers(headers["base_timestamp"]), counts, delta, "a timestamp")
     is_append_time = headers["attributes"] & TIMESTAMP_TYPE_BIT != 0
     kind = np.repeat(is_append_time.astype(np.int32), counts)
     if np.count_nonzero(is_append_time):
@@ -129,11 +127,22 @@ def _timestamps(headers: Headers, counts: Ints, delta: Ints) -> tuple[Ints, NDAr
     return timestamp, kind
 
 
-def _sum(base: Ints, delta: Ints, what: str) -> Ints:
+def _sum(bases: Ints, counts: Ints, delta: Ints, what: str) -> Ints:
+    """Return the sum of the base of each record's batch and of its delta."""
+    base = np.repeat(bases, counts)
     total = base + delta
-    if np.count_nonzero(((base ^ total) & (delta ^ total)) < 0):
+    are_small = _INT64.min <= _least(bases) + _least(delta) and _most(bases) + _most(delta) <= _INT64.max
+    if not are_small and np.count_nonzero(((base ^ total) & (delta ^ total)) < 0):
         raise RemoteProtocolError(f"{what} is wider than 64 bits")
     return total
+
+
+def _least(values: Ints) -> int:
+    return int(values.min(initial=0))
+
+
+def _most(values: Ints) -> int:
+    return int(values.max(initial=0))
 
 
 def _read_headers(view: Bytes, counts: Ints, at: Ints, end: Ints) -> tuple[HeaderPositions | None, Ints]:

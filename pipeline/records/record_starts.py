@@ -15,7 +15,7 @@ Only the bounds of the data are checked here; the decoder of the records checks 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -32,17 +32,38 @@ _LONGEST_RUN: Final = 256
 _LONGEST_WALK: Final = 64  # the most records that are followed one by one before another run is tried
 
 
-def record_starts(data: Buffer, view: Bytes, starts: Ints, counts: Ints) -> Ints:
-    """Return the positions of all records of batches; `starts` and `counts` (at least 1) describe the batches.
+class _Guess(NamedTuple):
+    """Guessed positions of records, the positions after the lengths there, and of the ends by these lengths.
 
-    Raises RemoteProtocolError if a batch continues after the end of the data.
+    `rest` is what follows the first record of another size in a batch, as `_follow_runs_in_parallel` returns it.
     """
-    at, left, places = starts, counts, np.cumsum(counts) - counts
-    found = np.empty(int(counts.sum()), dtype=np.int64)
-    if len(at) > 1:
-        at, left, places = _guess_from_longest(data, view, at, left, places, found)
-    if not len(at):
-        return found
+
+    starts: Ints
+    after: Ints
+    ends: Ints
+    are_varints: bool
+    rest: tuple[Ints, Ints, Ints]
+
+
+def record_bounds(data: Buffer, view: Bytes, starts: Ints, counts: Ints) -> tuple[Ints, Ints, Ints]:
+    """Return the positions of all records of batches, the positions after their lengths, and of their ends.
+
+    `starts` and `counts` (at least 1) describe the batches. Raises RemoteProtocolError if a batch continues after the
+    end of the data, or if the length of a record is not a varint.
+    """
+    if len(starts) > 1 and (guessed := _guess_from_longest(data, view, starts, counts)) is not None:
+        found, rest = guessed.starts, guessed.rest
+        if not len(rest[0]) and guessed.are_varints:
+            return found, guessed.after, guessed.ends
+    else:
+        found, rest = np.empty(int(counts.sum()), dtype=np.int64), (starts, counts, np.cumsum(counts) - counts)
+    _follow(data, view, *rest, found)
+    lengths, after = read_varints(view, found)
+    return found, after, after + lengths
+
+
+def _follow(data: Buffer, view: Bytes, at: Ints, left: Ints, places: Ints, found: Ints) -> None:
+    """Fill `found` with the positions of the records of batches that no guess has found."""
     is_small = left <= _FEW_RECORDS
     if np.count_nonzero(is_small) >= _MANY_BATCHES:
         _follow_in_parallel(view, at[is_small], left[is_small], places[is_small], found)
@@ -52,31 +73,32 @@ def record_starts(data: Buffer, view: Bytes, starts: Ints, counts: Ints) -> Ints
     singles = 1
     for start, count, place in zip(at.tolist(), left.tolist(), places.tolist(), strict=True):
         singles = _follow_one_by_one(data, view, start, found[place : place + count], singles)
-    return found
 
 
-def _guess_from_longest(
-    data: Buffer, view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Fill `found` on the guess that the records of all batches have the sizes of those of the longest batch.
+def _guess_from_longest(data: Buffer, view: Bytes, at: Ints, counts: Ints) -> _Guess | None:
+    """Guess that the records of all batches have the sizes of those of the longest batch.
 
-    Returns the rest, as `_follow_runs_in_parallel`: what follows the first record of another size in a batch.
+    Returns None if the first records of the batches have various sizes.
     """
     size = _sizes(view, at)
     longest = int(counts.argmax())
     if 2 * np.count_nonzero(size == size[longest]) < len(at):
-        return at, counts, places
+        return None
     pattern = np.empty(int(counts[longest]), dtype=np.int64)
     _follow_one_by_one(data, view, int(at[longest]), pattern, 1)
-    number: Ints = np.arange(len(found)) - np.repeat(places, counts)  # of the record, in its batch
-    np.add(np.repeat(at - pattern[0], counts), pattern[number], out=found)
-    ends = found + _sizes(view, found)
+    places = np.cumsum(counts) - counts
+    number: Ints = np.arange(places[-1] + counts[-1]) - np.repeat(places, counts)  # of the record, in its batch
+    found = np.repeat(at - pattern[0], counts)
+    found += pattern[number]
+    lengths, after, are_varints = guess_varints(view, found)
+    ends = after + lengths
     is_other = ends[:-1] != found[1:]
     is_other[places[1:] - 1] = False  # the next record belongs to another batch
     other = np.flatnonzero(is_other)
     batch, first = np.unique(np.searchsorted(places, other, side="right") - 1, return_index=True)
     last = other[first]  # the last record of each batch that was found
-    return ends[last], places[batch] + counts[batch] - last - 1, last + 1
+    rest = ends[last], places[batch] + counts[batch] - last - 1, last + 1
+    return _Guess(found, after, ends, are_varints, rest)
 
 
 def _follow_in_parallel(view: Bytes, at: Ints, counts: Ints, places: Ints, found: Ints) -> None:

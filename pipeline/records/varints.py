@@ -16,6 +16,8 @@ Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 
 _ONE: Final = np.uint64(1)
+_ONE_SHORT: Final = np.uint16(1)
+_SEVEN: Final = np.uint16(7)
 _SHORT: Final = np.array([(value >> 1) ^ -(value & 1) for value in range(128)], dtype=np.int64)
 
 
@@ -37,10 +39,21 @@ def guess_varints(data: Bytes, at: Ints, bits: int = 32) -> tuple[Ints, Ints, bo
     after = at + 1
     if byte.tobytes().isascii():
         return _SHORT.take(byte), after, True
-    zigzag = (byte & 127).astype(np.uint64)
-    for shift in range(7, bits, 7):
+    goes_on = byte >> 7
+    second = data.take(after, mode="clip") * goes_on  # 0 where the varint has ended
+    after += goes_on
+    if second.tobytes().isascii():  # numpy calculates with 16 bits in a quarter of the time
+        short = (byte & 127).astype(np.uint16) | (second.astype(np.uint16) << _SEVEN)
+        return (
+            ((short >> _ONE_SHORT).view(np.int16) ^ -(short & _ONE_SHORT).view(np.int16)).astype(np.int64),
+            after,
+            True,
+        )
+    zigzag = (byte & 127).astype(np.uint64) | ((second & 127).astype(np.uint64) << np.uint64(7))
+    byte, shift = second, 7
+    for shift in range(14, bits, 7):
         goes_on = byte >> 7
-        byte = data.take(after, mode="clip") * goes_on  # 0 where the varint has ended
+        byte = data.take(after, mode="clip") * goes_on
         zigzag |= (byte & 127).astype(np.uint64) << np.uint64(shift)
         after += goes_on
         if byte.tobytes().isascii():
