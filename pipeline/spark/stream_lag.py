@@ -92,14 +92,14 @@ def _timestamp(options: Mapping[str, str], partition: TopicPartition, start: int
     """Return the time, in seconds since 1970, of the first record in [start, end); None if there is none."""
     # Imported here: the session imports this module, and these import pyarrow.
     from odradek.pipeline.options.broker_options import stream_read_options
-    from odradek.pipeline.reading.partition_reader import read_range
+    from odradek.pipeline.reading.partition_reader import read_ranges
     from odradek.pipeline.reading.ranges import OffsetRange
 
     one_batch = {"kafka.max.partition.fetch.bytes": "1", "failOnDataLoss": "false"}
     names = {name.lower() for name in one_batch}
     kept = {name: value for name, value in options.items() if name.lower() not in names}
     read = stream_read_options(kept | one_batch)
-    for batch in read_range(read, ("timestamp",), OffsetRange(partition, start, end)):
+    for batch in read_ranges(read, ("timestamp",), [OffsetRange(partition, start, end)]):
         if batch.num_rows:
             return float(batch.column(0)[0].as_py().timestamp())
     return None
