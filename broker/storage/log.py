@@ -189,6 +189,11 @@ class Log(LogReader):
         records_count = sum(header.records_count for _, header in headers)
         return AppendInfo(first.base_offset, last.last_offset, -1, self.log_start_offset, records_count, len(data))
 
+    def begin_epoch(self, leader_epoch: int) -> int:
+        """Begin a leader epoch at the end of the log, and return that offset. Counts as an append."""
+        self._leader_epochs.begin(leader_epoch, self.log_end_offset)
+        return self.log_end_offset
+
     # ----------------------------------------------------------------------------------------------------------- bounds
 
     def advance_high_watermark(self, high_watermark: int) -> None:

@@ -269,6 +269,12 @@ class LogReader(ABC):
 
     # ------------------------------------------------------------------------------------------------------ preparation
 
+    def check_end(self) -> None:
+        """Check now, not at the first use, that the log ends where a clean stop left it. Raises KafkaError."""
+        self._failure.check()
+        if not self._tail_is_checked:
+            self._check_tail()
+
     @abstractmethod
     def _check_tail(self) -> None:
         """At the first use after a clean stop, check that the log ends where the checkpoint says, and repair it."""

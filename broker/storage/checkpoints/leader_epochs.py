@@ -13,6 +13,9 @@ its own end, the two logs differ from there on.
 The file is written before the first batch of a new epoch, and synced (`sync`) before that batch counts as synced. So it
 never lacks an epoch below the recovery point; recovery learns those above from the batches. After a crash it may have
 epochs beyond the end of the log; opening the log removes them. Kafka syncs at once, and makes the append wait for it.
+
+An epoch that has begun on this broker ends all earlier ones, though the file has it only from its first batch on:
+`begin` keeps it in memory. Kafka writes it at once, and removes it at the next start if no batch followed.
 """
 
 from __future__ import annotations
@@ -51,7 +54,9 @@ class LeaderEpochs:
         self._is_synced = True
         self._lock = Lock()
         self.entries: list[EpochStart] = []  # oldest first
-        self.latest = NO_EPOCH  # the epoch of the log's end; a field, because every append reads it
+        self.latest = NO_EPOCH  # the epoch of the last batch; a field, because every append reads it
+        self._begun: EpochStart | None = None  # the epoch that this broker leads, if it is later than `latest`
+        self._known: list[EpochStart] = []  # the entries, and the epoch that has begun
 
     def load(self) -> None:
         """Read the file. Raises `MalformedFileError` if it is damaged; then there are no entries."""
@@ -62,6 +67,12 @@ class LeaderEpochs:
                 raise MalformedFileError(f"{self._path}: {entry} after {entries[-1]}")
             entries.append(entry)
         self._take(entries)
+
+    def begin(self, epoch: int, end_offset: int) -> None:
+        """Record that this broker leads `epoch`, which begins at the end of the log; its first batch writes it."""
+        with self._lock:
+            self._begun = EpochStart(epoch, end_offset)
+            self._combine()
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """Record and write that `epoch` begins at `start_offset`; do nothing if it is recorded already.
@@ -78,9 +89,12 @@ class LeaderEpochs:
     def truncate_from_end(self, end_offset: int) -> None:
         """Remove the epochs that begin at `end_offset`, the new end of the log (exclusive), or later."""
         with self._lock:
+            if self._begun is not None:
+                self._begun = EpochStart(self._begun.epoch, end_offset)
             kept = [entry for entry in self.entries if entry.start_offset < end_offset]
             if len(kept) < len(self.entries):
                 self._replace(kept)
+            self._combine()
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Move the epoch of `start_offset`, the new start of the log, there; remove earlier epochs."""
@@ -105,7 +119,7 @@ class LeaderEpochs:
 
         `(-1, -1)` if `epoch` is later than all known epochs; an epoch before all known ones "ends" where those begin.
         """
-        entries = self.entries
+        entries = self._known
         if epoch == NO_EPOCH or not entries:
             return NO_EPOCH, NO_OFFSET
         if epoch == entries[-1].epoch:
@@ -134,3 +148,11 @@ class LeaderEpochs:
     def _take(self, entries: list[EpochStart]) -> None:
         self.entries = entries
         self.latest = entries[-1].epoch if entries else NO_EPOCH
+        self._combine()
+
+    def _combine(self) -> None:
+        begun = self._begun
+        if begun is None or begun.epoch <= self.latest:
+            self._known = self.entries
+        else:
+            self._known = [*[entry for entry in self.entries if entry.start_offset < begun.start_offset], begun]

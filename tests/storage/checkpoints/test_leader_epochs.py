@@ -64,6 +64,34 @@ def test_truncating_epochs_at_either_end(epochs: LeaderEpochs, tmp_path: Path) -
     assert (epochs.latest, written(tmp_path)) == (-1, [])
 
 
+def test_an_epoch_without_a_batch_ends_the_earlier_ones_and_is_not_written(
+    epochs: LeaderEpochs, tmp_path: Path
+) -> None:
+    epochs.begin(9, 50)
+
+    assert [epochs.end_offset_for(epoch, 50) for epoch in (3, 7, 8, 9, 10)] == [
+        (3, 30),
+        (7, 50),
+        (7, 50),
+        (9, 50),
+        (-1, -1),
+    ]
+    assert (epochs.latest, written(tmp_path)[-1]) == (7, (7, 30))
+
+    epochs.assign(9, 50)
+
+    assert (epochs.latest, written(tmp_path)[-1]) == (9, (9, 50))
+    assert epochs.end_offset_for(9, 60) == (9, 60)
+
+
+def test_an_epoch_without_a_batch_begins_at_the_end_of_a_log_that_becomes_shorter(epochs: LeaderEpochs) -> None:
+    epochs.begin(9, 50)
+
+    epochs.truncate_from_end(25)
+
+    assert [epochs.end_offset_for(epoch, 25) for epoch in (3, 7, 9)] == [(3, 25), (3, 25), (9, 25)]
+
+
 @pytest.mark.parametrize(
     "text", ["", "0\n1\n", "0\n2\n1 0\n1 5\n", "0\n2\n1 5\n2 5\n", "0\n1\n-1 0\n", "1\n0\n", "0\n1\n1 0 0\n"]
 )
