@@ -18,6 +18,7 @@ COMPILED = [
     "odradek/broker/handlers/produce.py",
     "odradek/broker/replication/fetch_session.py",
     "odradek/broker/replication/fetch_sessions.py",
+    "odradek/broker/replication/fetched_records.py",
     "odradek/broker/replication/log_appender.py",
     "odradek/broker/replication/partition.py",
     "odradek/broker/replication/partitions.py",

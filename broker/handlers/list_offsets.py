@@ -3,7 +3,8 @@
 A special timestamp that is unknown, or newer than the version, is UNSUPPORTED_VERSION for its partition. A partition
 that is named twice is INVALID_REQUEST. `read_committed` (from version 2 on) ends at the last stable offset. From
 version 4 on the request may carry a leader epoch (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH), and the response has that
-of the offset. The timeout of version 10 is for look-ups in tiered storage, which does not exist here.
+of the offset. OFFSET_NOT_AVAILABLE (see `offset_lookup`) is LEADER_NOT_AVAILABLE up to version 4, whose clients do not
+know it. The timeout of version 10 is for look-ups in tiered storage, which does not exist here.
 
 A stored batch that cannot be decoded fails its row only, with Kafka's codes: UNKNOWN_SERVER_ERROR if it cannot be
 decompressed, INVALID_RECORD if its records do not parse.
@@ -32,6 +33,7 @@ from odradek.protocol.messages.list_offsets import (
 _READ_COMMITTED = 1
 _NEVER = 0x7FFF
 _FIRST_VERSION_WITH_LEADER_EPOCH = 4
+_FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 DECODED_BYTES: Final = 64 * 1024
 """The most bytes of records that a request decodes on the event loop, as for an append; a thread does the rest."""
 
@@ -67,7 +69,7 @@ def handle(
                     _look_up(services, context.api_version, request.isolation_level, topic.name, wanted, budget)
                 )
             except KafkaError as error:
-                rows.append(ListOffsetsPartitionResponse(wanted.partition_index, error.code))
+                rows.append(_error_row(context.api_version, wanted, error))
             except DecompressionLimitError:
                 budget.left = 0  # later look-ups are probably as slow: do not start to decode them here
                 slow.append(_Slow(rows, len(rows), topic.name, wanted))
@@ -93,7 +95,7 @@ async def _answer_slow_rows(
             )
             rows[place] = _row(context.api_version, wanted, found)
         except KafkaError as error:
-            rows[place] = ListOffsetsPartitionResponse(wanted.partition_index, error.code)
+            rows[place] = _error_row(context.api_version, wanted, error)
     return response
 
 
@@ -128,6 +130,13 @@ def _look_up(
         budget=budget,
     )
     return _row(version, wanted, found)
+
+
+def _error_row(version: int, wanted: ListOffsetsPartition, error: KafkaError) -> ListOffsetsPartitionResponse:
+    code = error.code
+    if code is ErrorCode.OFFSET_NOT_AVAILABLE and version < _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+    return ListOffsetsPartitionResponse(wanted.partition_index, code)
 
 
 def _row(version: int, wanted: ListOffsetsPartition, found: FoundOffset) -> ListOffsetsPartitionResponse:

@@ -3,7 +3,10 @@
 | module | what |
 |---|---|
 | `partitions`, `partition` | the registry; one partition: leader, high watermark, checks before reads and writes |
+| `fetched_records` | the result of a read for a Fetch |
+| `partition_events` | the events of a partition: the high watermark has moved, records were appended |
 | `partition_changes` | the changes that a new metadata image makes to partitions, in order |
+| `followers`, `replica_state` | the leader's view of its followers: how far each has fetched, and when |
 | `isr`, `offset_lookup` | decisions about in-sync replicas; the offset for a timestamp |
 | `log_appender` | the order of the appends to one log |
 | `refused_batches` | the metrics that a refused batch moves |

@@ -19,6 +19,9 @@ If flush.messages demands it, an append counts only after the fsync: then `on_ap
 watermark, and the append is acknowledged. Appends that arrive during an fsync share the next one. `on_appended` is
 called in the order of the offsets.
 
+An append belongs to the leader epoch in which it was requested. One that waits in the queue fails with
+NOT_LEADER_OR_FOLLOWER if that epoch is over when its turn comes: its batch would follow those of another leader.
+
 The buffer of records belongs to the appender until the append has ended, even if the caller has stopped waiting.
 """
 
@@ -35,7 +38,7 @@ from odradek.broker.replication.writer_thread import OnEnd, end_future
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import NO_LIMIT
-from odradek.protocol.errors import DecompressionLimitError
+from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
 from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, RECORDS_COUNT_POSITION
 
 P = ParamSpec("P")
@@ -55,15 +58,17 @@ class LogAppender:
     """The single appender of one log. Used on the event loop only; the ends of work on threads are handled there, too.
 
     `flush_messages` is the topic property of that name; a change of the log's configuration must set it here as well.
+    `leader_epoch` is the epoch that this broker leads, or -1; writer threads read it.
     """
 
     __slots__ = (
-        "_flushing", "_idle", "_log", "_on_appended", "_producers", "_queued", "_threads", "_unflushed", "_writer",
-        "flush_messages",
+        "_flushing", "_idle", "_log", "_on_appended", "_producers", "_queued", "_threads", "_uncounted", "_unflushed",
+        "_writer", "flush_messages", "leader_epoch",
     )  # fmt: skip
 
     def __init__(self, log: Log, threads: DiskThreads, on_appended: Callable[[AppendInfo], None]) -> None:
         self.flush_messages = log.config.flush_messages
+        self.leader_epoch = -1
         self._log = log
         self._producers = log.producers
         self._threads = threads
@@ -71,6 +76,7 @@ class LogAppender:
         self._on_appended = on_appended
         self._queued = 0
         self._flushing = False
+        self._uncounted = 0  # appends that wait for an fsync
         self._unflushed: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]] = []
         self._idle: list[asyncio.Future[None]] = []
 
@@ -98,6 +104,22 @@ class LogAppender:
         self._on_appended(info)
         return info
 
+    def begin_epoch(self, leader_epoch: int, has_followers: bool, on_begun: Callable[[int, int], None]) -> None:
+        """Begin a leader epoch behind everything that is queued, and call `on_begun(leader_epoch, start_offset)`.
+
+        It is called at once if nothing is queued, and never if the disk has failed.
+        """
+        self.leader_epoch = leader_epoch
+        if self._queued:
+            begin = partial(self._begin_epoch, leader_epoch, has_followers)
+            self._submit(begin, partial(self._epoch_began, leader_epoch, on_begun))
+            return
+        try:
+            start_offset = self._begin_epoch(leader_epoch, has_followers)
+        except KafkaError:
+            return  # the partition goes offline with its log directory
+        on_begun(leader_epoch, start_offset)
+
     def run_between_appends(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Run a function on a writer thread, between appends: later appends queue behind it.
 
@@ -116,6 +138,11 @@ class LogAppender:
         return None if target is None else self._flush([], target)
 
     @property
+    def waits_for_flush(self) -> bool:
+        """Return whether an append waits for an fsync before it counts."""
+        return self._uncounted > 0
+
+    @property
     def is_busy(self) -> bool:
         """Return whether an append is queued or a flush is running."""
         return self._queued > 0 or self._flushing
@@ -127,13 +154,32 @@ class LogAppender:
             self._idle.append(idle)
             await idle
 
+    def _begin_epoch(self, leader_epoch: int, has_followers: bool) -> int:
+        if has_followers:  # they compare their logs with the end of this one before it is used otherwise
+            self._log.check_end()
+        return self._log.begin_epoch(leader_epoch)
+
+    def _epoch_began(
+        self, leader_epoch: int, on_begun: Callable[[int, int], None], start_offset: int, error: BaseException | None
+    ) -> None:
+        self._queued -= 1
+        if error is None:
+            on_begun(leader_epoch, start_offset)
+        self._wake_if_idle()
+
     def _append_on_thread(self, records: memoryview, leader_epoch: int, now_ms: int) -> asyncio.Future[AppendInfo]:
         answer: asyncio.Future[AppendInfo] = self._threads.create_future()
         self._submit(
-            partial(self._log.append_as_leader, records, leader_epoch, now_ms),
+            partial(self._append_in_epoch, records, leader_epoch, now_ms),
             partial(self._appended_on_thread, answer),
         )
         return answer
+
+    def _append_in_epoch(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """Append on the writer thread, unless the epoch of the request is over."""
+        if leader_epoch != self.leader_epoch:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"leader epoch {leader_epoch} is over")
+        return self._log.append_as_leader(records, leader_epoch, now_ms)
 
     def _submit(self, work: Callable[[], Any], on_end: OnEnd) -> None:
         if not self._queued:  # else keep the writer, which keeps the order
@@ -164,6 +210,7 @@ class LogAppender:
         return self._log.log_end_offset - self._log.recovery_point >= self.flush_messages
 
     def _flush_first(self, info: AppendInfo, answer: asyncio.Future[AppendInfo]) -> asyncio.Future[AppendInfo]:
+        self._uncounted += 1
         self._unflushed.append((info, answer))
         if not self._flushing:
             self._flush_waiting()
@@ -185,6 +232,7 @@ class LogAppender:
         self, batch: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]], flushing: asyncio.Future[None]
     ) -> None:
         self._flushing = False
+        self._uncounted -= len(batch)
         error = flushing.exception()
         for info, answer in batch:
             if error is None:

@@ -10,8 +10,10 @@
 | -6 earliest pending upload (KIP-1023) | 11 | -1, without tiered storage | -1, -1 |
 | ≥ 0 | 1 | the first record with this timestamp or a later one | that record's |
 
-If the found record is not readable yet, the answer is -1, -1, -1, as for an empty log. Kafka's
-`UnifiedLog.fetchOffsetByTimestamp`.
+If the found record is not readable yet, the answer is -1, -1, -1, as for an empty log. But a new leader may have a high
+watermark below the one that clients have seen. Until its own has reached the start of its epoch, OFFSET_NOT_AVAILABLE
+is the answer for the latest offset and for a record that is not readable yet (KIP-207): the offsets that a client sees
+never fall. Kafka's `Partition.fetchOffsetForTimestamp`.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import NamedTuple
 from odradek.broker.replication.partition import NO_EPOCH, Partition
 from odradek.broker.storage.index.timestamp_lookup import DecodingBudget, RecordPosition
 from odradek.broker.storage.log import Log
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
@@ -69,20 +72,21 @@ def find_offset(
     end = partition.readable_end_offset(read_committed=read_committed)
     log = partition.log
     if timestamp == LATEST:
+        _check_available(partition)
         return FoundOffset(-1, end, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         return FoundOffset(-1, start, _epoch_of(partition, start))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return NOTHING
-    return _readable(_find_record(log, timestamp, budget), end)
+    return _readable(partition, _find_record(log, timestamp, budget), end)
 
 
 async def find_offset_on_thread(partition: Partition, timestamp: int, *, read_committed: bool) -> FoundOffset:
     """Look up a timestamp for which `find_offset` would decode too much. Raises KafkaError as it does."""
     partition.check_leader()
     end = partition.readable_end_offset(read_committed=read_committed)
-    return _readable(await partition.search(_find_record, partition.log, timestamp, None), end)
+    return _readable(partition, await partition.search(_find_record, partition.log, timestamp, None), end)
 
 
 def _find_record(log: Log, timestamp: int, budget: DecodingBudget | None) -> RecordPosition | None:
@@ -91,8 +95,18 @@ def _find_record(log: Log, timestamp: int, budget: DecodingBudget | None) -> Rec
     return log.offset_for_timestamp(timestamp, budget)
 
 
-def _readable(found: RecordPosition | None, end: int) -> FoundOffset:
-    return NOTHING if found is None or found.offset >= end else FoundOffset(*found)
+def _readable(partition: Partition, found: RecordPosition | None, end: int) -> FoundOffset:
+    if found is None:
+        return NOTHING
+    if found.offset >= end:
+        _check_available(partition)
+        return NOTHING
+    return FoundOffset(*found)
+
+
+def _check_available(partition: Partition) -> None:
+    if not partition.has_reached_epoch_start:
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, f"{partition} has not committed its predecessor's records")
 
 
 def _epoch_of(partition: Partition, offset: int) -> int:

@@ -6,10 +6,17 @@ log start offset      last stable offset      high watermark      log end offset
 ```
 
 Between calls:
-- `leader_epoch` and `isr` are those of the newest image applied.
-- `high_watermark` never falls while this broker leads. It is the smallest log end offset among the in-sync replicas.
-  This broker's own offset counts appended records, and if flush.messages demands it, only synced ones. With a single
-  replica the high watermark follows each append at once.
+- `leader_epoch` and `isr` are those of the newest image applied. `proposed_isr` is a change of the ISR that is on its
+  way to the metadata store; until an image answers it, the *maximal* ISR counts: committed and proposed members.
+- `high_watermark` never falls while this broker leads. It is the smallest log end offset of the maximal ISR and of
+  caught-up replicas that are about to join it; it does not move while the ISR is smaller than min.insync.replicas
+  (KIP-966). This broker's own offset counts appended records, and if flush.messages demands it, only synced ones. With
+  a single replica the high watermark follows each append at once.
+- While this broker leads, the leader epoch begins at `epoch_start_offset`, the end of the log when it became leader,
+  and is known to the log also without a batch. Followers that have not fetched since then count as empty.
+
+As a follower it has the leader's high watermark, and the log is written by `follower` alone, between appends. On a
+change to follower, appends that wait in the queue fail, and the follower begins after `drained`.
 
 Used on the event loop only. Appends go through the `LogAppender`, which keeps their order; readers get slices of the
 file. Kafka's `Partition` is the model.
@@ -24,12 +31,14 @@ from typing import Final, ParamSpec, TypeVar
 from odradek.broker.metadata.image import PartitionImage
 from odradek.broker.metrics.counts.metrics import TopicMetrics
 from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.replication.isr import effective_min_insync, high_watermark
+from odradek.broker.replication.fetched_records import FetchedRecords
+from odradek.broker.replication.followers import Followers
+from odradek.broker.replication.isr import effective_min_insync
 from odradek.broker.replication.log_appender import LogAppender
+from odradek.broker.replication.partition_events import PartitionEvents
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
-from odradek.broker.storage.log_slice import LogSlice
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 P = ParamSpec("P")
@@ -38,33 +47,15 @@ T = TypeVar("T")
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
 ACKS_ALL: Final = -1
+NO_REPLICA: Final = -1
+NO_OFFSET: Final = -1
 UP_TO_HIGH_WATERMARK: Final = -1
 
 _REMOVED_AT_ONCE: Final = 5000  # producers; this takes a millisecond
 
 
-class FetchedRecords:
-    """The result of a read; without records if the fetcher's log diverged, at `diverging_epoch` (epoch, end offset)."""
-
-    __slots__ = ("diverging_epoch", "high_watermark", "last_stable_offset", "log_start_offset", "records")
-
-    def __init__(
-        self,
-        records: LogSlice | bytes,
-        high_watermark: int,
-        last_stable_offset: int,
-        log_start_offset: int,
-        diverging_epoch: tuple[int, int] | None = None,
-    ) -> None:
-        self.records = records
-        self.high_watermark = high_watermark
-        self.last_stable_offset = last_stable_offset
-        self.log_start_offset = log_start_offset
-        self.diverging_epoch = diverging_epoch
-
-
 class Partition:
-    """A replica of one partition. `on_advance` is called when the high watermark has moved."""
+    """A replica of one partition."""
 
     def __init__(
         self,
@@ -76,7 +67,8 @@ class Partition:
         node_id: int,
         metrics: TopicMetrics,
         threads: DiskThreads,
-        on_advance: Callable[[Partition], None],
+        followers: Followers,
+        events: PartitionEvents,
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
@@ -87,13 +79,18 @@ class Partition:
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
         self.isr: Mapping[int, int] = {}
+        self.proposed_isr: Mapping[int, int] | None = None
+        self.image: PartitionImage | None = None
+        self.epoch_start_offset = NO_OFFSET
         self.offline = False
         self._node_id = node_id
         self._partition_epoch = -1
         self.high_watermark = log.high_watermark
-        self._end_offsets = {node_id: log.log_end_offset}
+        self._own_end = log.log_end_offset
         self._is_alone = False
-        self._on_advance = on_advance
+        self.followers = followers
+        self._events = events
+        self._on_advance = events.advanced  # a plain attribute, because every append reads it
         self._threads = threads
         self._appender = LogAppender(log, threads, self._appended)
 
@@ -114,17 +111,31 @@ class Partition:
         if image.leader_epoch < self.leader_epoch or image.partition_epoch < self._partition_epoch:
             return False
         changed = (image.leader, image.leader_epoch) != (self.leader, self.leader_epoch)
-        if changed:
-            # End offsets that followers reported in another epoch do not hold in this one.
-            self._end_offsets = {n: end for n, end in self._end_offsets.items() if n == self._node_id}
+        if changed or image.partition_epoch > self._partition_epoch:
+            self.proposed_isr = None  # it was committed, or its transaction compares a state that is gone
+        if not self.is_leader and not self._appender.waits_for_flush:
+            self._own_end = NO_OFFSET  # a follower's log may have been truncated
+        self.image = image
         self.leader = image.leader
         self.leader_epoch = image.leader_epoch
         self.replicas = tuple(image.replicas)
         self.isr = image.isr
-        self._is_alone = image.isr.keys() == {self._node_id}
         self._partition_epoch = image.partition_epoch
+        self._is_alone = len(self.replicas) == 1 and image.isr.keys() == {self._node_id}
+        if not self.is_leader:
+            self._appender.leader_epoch = NO_EPOCH
+            self.epoch_start_offset = NO_OFFSET
+        elif changed:
+            self._lead()
+        elif not self._is_alone:
+            self.followers.assign(self.replicas, self.isr)
         self._advance_high_watermark()
         return changed
+
+    def propose_isr(self, isr: Mapping[int, int] | None) -> None:
+        """Set the ISR that is proposed to the metadata store; None if it was refused for certain."""
+        self.proposed_isr = isr
+        self._advance_high_watermark()
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
         """Check that this broker leads, and in the epoch of the request (negative: the request has none).
@@ -150,6 +161,41 @@ class Partition:
             has_epoch = current_leader_epoch >= 0
             code = ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise KafkaError(code, f"broker {replica_id} has no replica of {self.topic}-{self.index}")
+
+    def record_follower_fetch(
+        self, replica_id: int, broker_epoch: int, leader_epoch: int, fetch_offset: int, log_start_offset: int
+    ) -> None:
+        """Record that a follower has everything below `fetch_offset`: it may move the high watermark or join the ISR.
+
+        Does nothing with another leader epoch, or another broker epoch than the registered one. The caller has read for
+        the fetch: it did not diverge, and its offset is in the log.
+        """
+        if leader_epoch != self.leader_epoch or self.leader != self._node_id:
+            return
+        end = self.log.log_end_offset
+        if self.followers.record(replica_id, broker_epoch, fetch_offset, log_start_offset, end) is None:
+            return
+        if (
+            replica_id not in self.isr
+            and self.proposed_isr is None
+            and self.followers.may_join(replica_id, self.high_watermark, self.epoch_start_offset)
+        ):
+            self._events.may_join(self, replica_id)
+        self._advance_high_watermark()
+
+    def lagging_replicas(self) -> set[int]:
+        """The members of the ISR that should leave it now; none while a change is proposed.
+
+        Moves the high watermark first, which may have waited for a replica that joins no more.
+        """
+        if self.leader != self._node_id or self._is_alone or self.proposed_isr is not None:
+            return set()
+        self._advance_high_watermark()
+        return self.followers.lagging(self.isr, self.log.log_end_offset)
+
+    def maximal_isr(self) -> set[int]:
+        """The committed members of the ISR, and the proposed ones."""
+        return set(self.isr) if self.proposed_isr is None else {*self.isr, *self.proposed_isr}
 
     def append_as_leader(
         self, records: memoryview, required_acks: int, now_ms: int
@@ -177,6 +223,11 @@ class Partition:
             return None
         return ErrorCode.NONE if self._enough_in_sync() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
+    @property
+    def has_reached_epoch_start(self) -> bool:
+        """Whether the high watermark has reached the start of the leader epoch, where other leaders' records end."""
+        return self._is_alone or self.high_watermark >= self.epoch_start_offset > NO_OFFSET
+
     def readable_end_offset(self, *, read_committed: bool) -> int:
         """The offset (exclusive) up to which consumers may read."""
         return self.log.last_stable_offset if read_committed else self.high_watermark
@@ -189,8 +240,9 @@ class Partition:
         read_committed: bool,
         current_leader_epoch: int = NO_EPOCH,
         last_fetched_epoch: int = NO_EPOCH,
+        replica_id: int = NO_REPLICA,
     ) -> FetchedRecords:
-        """Read from the batch that contains `fetch_offset`, up to the end that consumers may read.
+        """Read from the batch that contains `fetch_offset`, up to the end that consumers may read; a replica reads all.
 
         Raises KafkaError OFFSET_OUT_OF_RANGE and those of `check_leader`. The caller owns the slice and releases it.
         """
@@ -205,10 +257,11 @@ class Partition:
             if diverging is not None:
                 return FetchedRecords(b"", high_watermark, stable, start, diverging)
         end = stable if read_committed else high_watermark
+        if replica_id >= 0:
+            end = log.log_end_offset
         if not start <= fetch_offset <= log.log_end_offset:
-            raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {fetch_offset} is not in {start} to {log.log_end_offset}"
-            )
+            detail = f"offset {fetch_offset} is not in {start} to {log.log_end_offset}"
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, detail)
         if fetch_offset >= end or (max_bytes <= 0 and not minimum_one_batch):
             return FetchedRecords(b"", high_watermark, stable, start)
         return FetchedRecords(log.read(fetch_offset, max_bytes, end, minimum_one_batch), high_watermark, stable, start)
@@ -291,17 +344,41 @@ class Partition:
             return True
         return len(self.isr) >= effective_min_insync(self.log.config.min_insync_replicas, len(self.replicas))
 
+    def _lead(self) -> None:
+        """Begin to lead: the epoch begins behind everything that was appended in earlier ones."""
+        self.epoch_start_offset = NO_OFFSET
+        self.followers.begin_epoch(self.replicas, self.isr)
+        self._appender.begin_epoch(self.leader_epoch, len(self.replicas) > 1, self._epoch_began)
+
+    def _epoch_began(self, leader_epoch: int, start_offset: int) -> None:
+        if leader_epoch != self.leader_epoch or self.leader != self._node_id:
+            return
+        self.epoch_start_offset = start_offset
+        if start_offset > self._own_end and not self._appender.waits_for_flush:  # else those appends raise it
+            self._own_end = start_offset
+        self._advance_high_watermark()
+
     def _appended(self, info: AppendInfo) -> None:
-        if not info.duplicate:
-            self._end_offsets[self._node_id] = info.last_offset + 1
-            self._advance_high_watermark()
+        if info.duplicate:
+            return
+        end = info.last_offset + 1
+        if end > self._own_end:  # noqa: PLR1730 - a call of `max` takes longer
+            self._own_end = end
+        self._advance_high_watermark()
+        if not self._is_alone:
+            self._events.appended(self)
 
     def _advance_high_watermark(self) -> None:
         if self.leader != self._node_id:
             return
-        ends = self._end_offsets
-        new = ends[self._node_id] if self._is_alone else high_watermark(self.isr, ends)
+        new = self._own_end if self._is_alone else self._replicated_end()
         if new > self.high_watermark:
             self.log.advance_high_watermark(new)
             self.high_watermark = new
             self._on_advance(self)
+
+    def _replicated_end(self) -> int:
+        """The offset that the high watermark may have; -1 while the ISR is smaller than min.insync.replicas."""
+        if not self._enough_in_sync():
+            return NO_OFFSET
+        return self.followers.high_watermark(self._own_end, self.log.log_end_offset, self.maximal_isr())

@@ -28,6 +28,7 @@ def publish(broker: Broker, topic: str, **state: Any) -> None:
         topics={**image.topics, topic: new},
         topics_by_id={**image.topics_by_id, new.topic_id: new},
         brokers={**image.brokers, OTHER: OTHER_BROKER},
+        registered={**image.registered, OTHER: OTHER_BROKER},
     )
     for callback in metadata._callbacks:
         callback(ImageChange(image, metadata.image, {new.topic_id}))

@@ -29,6 +29,7 @@ class Appending:
         self.log: Log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig(**properties))
         self.reported: list[int] = []
         self.appender = LogAppender(self.log, threads, self._on_appended)
+        self.appender.leader_epoch = 0
 
     def _on_appended(self, info: AppendInfo) -> None:
         self.reported.append(info.base_offset)
@@ -75,6 +76,23 @@ async def test_a_failed_flush_without_appends_fails_its_future(tmp_path: Path, t
 
 
 COMPACTED: dict[str, Any] = {"cleanup_policy": frozenset({"compact"})}
+
+
+async def test_a_queued_append_fails_when_its_leader_epoch_is_over(log_dir: LogDir, threads: DiskThreads) -> None:
+    appending = Appending(log_dir, threads)
+    is_blocked = Event()
+    blocking = appending.appender.run_between_appends(is_blocked.wait)
+    queued = appending.append(b"a")
+    assert isinstance(queued, asyncio.Future)
+
+    appending.appender.leader_epoch = 1
+    is_blocked.set()
+
+    with pytest.raises(KafkaError, match="NOT_LEADER_OR_FOLLOWER"):
+        await queued
+    assert await blocking
+    assert appending.log.log_end_offset == 0
+    assert isinstance(appending.appender.append_as_leader(batch(b"b"), 1, NOW), AppendInfo)
 
 
 @pytest.mark.parametrize("properties", [COMPACTED, {"compression_type": "lz4"}, {"record_validation": "records"}])
@@ -125,6 +143,8 @@ async def test_small_appends_that_are_decoded_end_later_when_those_of_one_turn_h
 ) -> None:
     logs = [log_dir.create_log(name, 0, TOPIC_ID, LogConfig(**COMPACTED)) for name in ("t", "u", "v")]
     appenders = [LogAppender(log, threads, lambda info: None) for log in logs]
+    for appender in appenders:
+        appender.leader_epoch = 0
     values = [b""] * (DECODED_IN_A_TURN // 2)
 
     def append(appender: LogAppender) -> AppendInfo | asyncio.Future[AppendInfo]:

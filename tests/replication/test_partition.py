@@ -8,11 +8,14 @@ import pytest
 from odradek.broker.metadata.image import PartitionImage
 from odradek.broker.metrics.counts.metrics import TopicMetrics
 from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.replication.partition import ACKS_ALL, FetchedRecords, Partition
+from odradek.broker.replication.fetched_records import FetchedRecords
+from odradek.broker.replication.followers import Followers
+from odradek.broker.replication.partition import ACKS_ALL, Partition
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_slice import LogSlice
+from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, crowd, marker, records_in
 
@@ -26,15 +29,36 @@ def image(
     return PartitionImage(leader, epoch, replicas, dict.fromkeys(isr, 7), partition_epoch)
 
 
+class Advances:
+    """The events of a partition; it notes the high watermark when that moves."""
+
+    def __init__(self, advances: list[int] | None) -> None:
+        self._advances = advances
+
+    def advanced(self, partition: Partition) -> None:
+        if self._advances is not None:
+            self._advances.append(partition.high_watermark)
+
+    def appended(self, partition: Partition) -> None:
+        pass
+
+    def may_join(self, partition: Partition, replica: int) -> None:
+        raise AssertionError
+
+
 def partition(log_dir: LogDir, threads: DiskThreads, advances: list[int] | None = None, **properties: Any) -> Partition:
     """One that notes in `advances` when its high watermark moves."""
-
-    def note(advanced: Partition) -> None:
-        if advances is not None:
-            advances.append(advanced.high_watermark)
-
-    log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig(**properties))
-    return Partition("t", TOPIC_ID, 0, log, node_id=SELF, metrics=TopicMetrics(), threads=threads, on_advance=note)
+    return Partition(
+        "t",
+        TOPIC_ID,
+        0,
+        log_dir.create_log("t", 0, TOPIC_ID, LogConfig(**properties)),
+        node_id=SELF,
+        metrics=TopicMetrics(),
+        threads=threads,
+        followers=Followers(SELF, ManualClock(), {}.get),
+        events=Advances(advances),
+    )
 
 
 def produce(replica: Partition, *values: bytes, acks: int = 1) -> AppendInfo | asyncio.Future[AppendInfo]:
@@ -135,7 +159,7 @@ async def test_acks_all_needs_enough_in_sync_replicas(log_dir: LogDir, threads: 
         produce(replica, b"a", acks=ACKS_ALL)
     assert replica.log.log_end_offset == 0
     assert isinstance(produce(replica, b"a", acks=1), AppendInfo)
-    assert replica.acknowledgement(1, 0) is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert replica.acknowledgement(1, 0) is None
 
 
 async def test_min_insync_replicas_is_limited_to_the_replicas(log_dir: LogDir, threads: DiskThreads) -> None:
@@ -207,7 +231,7 @@ async def test_without_room_nothing_is_read_unless_one_batch_must_be(replica: Pa
 async def test_read_committed_stops_before_an_open_transaction(replica: Partition) -> None:
     produce(replica, b"a")
     append(replica.log, b"b", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
-    replica._end_offsets[SELF] = 2
+    replica._own_end = 2
     replica.apply(image(partition_epoch=1))
 
     assert values_in(fetch(replica, 0)) == [b"a", b"b"]
@@ -215,7 +239,7 @@ async def test_read_committed_stops_before_an_open_transaction(replica: Partitio
     assert replica.readable_end_offset(read_committed=True) == 1
 
     replica.log.append_as_leader(marker(5, 0, commit=True), 0, NOW, from_client=False)
-    replica._end_offsets[SELF] = 3
+    replica._own_end = 3
     replica.apply(image(partition_epoch=2))
     assert values_in(fetch(replica, 0, read_committed=True)) == [b"a", b"b"]
 
