@@ -7,7 +7,8 @@
 | `partition_events` | the events of a partition: the high watermark has moved, records were appended |
 | `partition_changes` | the changes that a new metadata image makes to partitions, in order |
 | `followers`, `replica_state` | the leader's view of its followers: how far each has fetched, and when |
-| `isr`, `offset_lookup` | decisions about in-sync replicas; the offset for a timestamp |
+| `isr`, `isr_changes` | decisions about in-sync replicas; their changes in the metadata store |
+| `offset_lookup` | the offset for a timestamp |
 | `log_appender` | the order of the appends to one log |
 | `refused_batches` | the metrics that a refused batch moves |
 | `disk_threads`, `writer_thread` | the threads that keep disk work off the event loop |
