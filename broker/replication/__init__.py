@@ -8,6 +8,7 @@
 | `partition_changes` | the changes that a new metadata image makes to partitions, in order |
 | `followers`, `replica_state` | the leader's view of its followers: how far each has fetched, and when |
 | `isr`, `isr_changes` | decisions about in-sync replicas; their changes in the metadata store |
+| `follower/` | fetching from the leaders of other replicas |
 | `offset_lookup` | the offset for a timestamp |
 | `log_appender` | the order of the appends to one log |
 | `refused_batches` | the metrics that a refused batch moves |

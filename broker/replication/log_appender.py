@@ -104,6 +104,20 @@ class LogAppender:
         self._on_appended(info)
         return info
 
+    async def append_as_follower(self, records: memoryview, last_epoch: int) -> AppendInfo | None:
+        """Append the leader's batches (see `Log.append_as_follower`); return when they count. Raises KafkaError."""
+        if self._queued or len(records) >= LARGE_APPEND_BYTES:
+            info = await self.run_between_appends(self._log.append_as_follower, records, last_epoch)
+        else:
+            info = self._log.append_as_follower(records, last_epoch)
+        await self.sync_if_demanded()
+        return info
+
+    async def sync_if_demanded(self) -> None:
+        """Sync the log if flush.messages demands it: a follower promises only what counts. Raises KafkaError."""
+        if self._flush_due():
+            await self._threads.run(self._log.flush)
+
     def begin_epoch(self, leader_epoch: int, has_followers: bool, on_begun: Callable[[int, int], None]) -> None:
         """Begin a leader epoch behind everything that is queued, and call `on_begun(leader_epoch, start_offset)`.
 

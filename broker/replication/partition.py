@@ -92,7 +92,7 @@ class Partition:
         self._events = events
         self._on_advance = events.advanced  # a plain attribute, because every append reads it
         self._threads = threads
-        self._appender = LogAppender(log, threads, self._appended)
+        self.appender = LogAppender(log, threads, self._appended)
 
     def __repr__(self) -> str:
         return f"<Partition {self.topic}-{self.index} leader {self.leader} epoch {self.leader_epoch}>"
@@ -104,7 +104,7 @@ class Partition:
     def configure(self, config: LogConfig) -> None:
         """Set new properties of the log, effective from the next operation on."""
         self.log.configure(config)
-        self._appender.flush_messages = config.flush_messages
+        self.appender.flush_messages = config.flush_messages
 
     def apply(self, image: PartitionImage) -> bool:
         """Apply the state in the image; return whether the leader or its epoch has changed."""
@@ -113,7 +113,7 @@ class Partition:
         changed = (image.leader, image.leader_epoch) != (self.leader, self.leader_epoch)
         if changed or image.partition_epoch > self._partition_epoch:
             self.proposed_isr = None  # it was committed, or its transaction compares a state that is gone
-        if not self.is_leader and not self._appender.waits_for_flush:
+        if not self.is_leader and not self.appender.waits_for_flush:
             self._own_end = NO_OFFSET  # a follower's log may have been truncated
         self.image = image
         self.leader = image.leader
@@ -123,7 +123,7 @@ class Partition:
         self._partition_epoch = image.partition_epoch
         self._is_alone = len(self.replicas) == 1 and image.isr.keys() == {self._node_id}
         if not self.is_leader:
-            self._appender.leader_epoch = NO_EPOCH
+            self.appender.leader_epoch = NO_EPOCH
             self.epoch_start_offset = NO_OFFSET
         elif changed:
             self._lead()
@@ -131,6 +131,11 @@ class Partition:
             self.followers.assign(self.replicas, self.isr)
         self._advance_high_watermark()
         return changed
+
+    def follow_high_watermark(self, high_watermark: int) -> None:
+        """Take the leader's high watermark, as far as the log reaches; it falls only with the end of the log."""
+        self.log.advance_high_watermark(max(high_watermark, self.high_watermark))
+        self.high_watermark = self.log.high_watermark
 
     def propose_isr(self, isr: Mapping[int, int] | None) -> None:
         """Set the ISR that is proposed to the metadata store; None if it was refused for certain."""
@@ -208,7 +213,7 @@ class Partition:
             self.check_leader()
         if required_acks == ACKS_ALL and not self._enough_in_sync():
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"in sync: {sorted(self.isr)}")
-        return self._appender.append_as_leader(records, self.leader_epoch, now_ms)
+        return self.appender.append_as_leader(records, self.leader_epoch, now_ms)
 
     def acknowledgement(self, next_offset: int, leader_epoch: int) -> ErrorCode | None:
         """The error code for a producer with acks=-1 whose records end before `next_offset`; None if it must wait.
@@ -283,7 +288,7 @@ class Partition:
 
     def roll(self) -> asyncio.Future[None]:
         """Start a new segment of the log, in order with appends; the future raises KafkaError."""
-        return self._appender.run_between_appends(self.log.roll)
+        return self.appender.run_between_appends(self.log.roll)
 
     async def delete_records(self, offset: int) -> int:
         """Raise the log start offset to `offset`, -1 for the high watermark, and return the new log start offset.
@@ -301,12 +306,12 @@ class Partition:
             offset = self.high_watermark
         if offset < 0:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"there is no offset {offset}")
-        await self._appender.run_between_appends(self.log.update_log_start_offset, offset)
+        await self.appender.run_between_appends(self.log.update_log_start_offset, offset)
         return self.log.log_start_offset
 
     def flush_if_due(self) -> asyncio.Future[None] | None:
         """Start a flush if the topic's flush.ms demands one by now; return its future, or None."""
-        return self._appender.flush_if_due()
+        return self.appender.flush_if_due()
 
     async def forget_expired_producers(self) -> None:
         """Remove producers that have not written for producer.id.expiration.ms.
@@ -317,8 +322,8 @@ class Partition:
         if not producers.is_crowded and not self.is_busy:
             self.log.remove_expired_producers()
             return
-        for part in await self._appender.run_between_appends(producers.ids_in_parts, _REMOVED_AT_ONCE):
-            await self._appender.run_between_appends(self.log.remove_expired_producers, part)
+        for part in await self.appender.run_between_appends(producers.ids_in_parts, _REMOVED_AT_ONCE):
+            await self.appender.run_between_appends(self.log.remove_expired_producers, part)
 
     def resign(self) -> None:
         """Refuse appends and reads from now on: this replica is about to be removed."""
@@ -327,11 +332,11 @@ class Partition:
     @property
     def is_busy(self) -> bool:
         """Return whether an append or a flush is running, for which `drained` would wait."""
-        return self._appender.is_busy
+        return self.appender.is_busy
 
     async def drained(self) -> None:
         """Wait until it is not busy; the caller ensures that no new append comes."""
-        await self._appender.drained()
+        await self.appender.drained()
 
     def _divergence(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
         epoch, end_offset = self.end_offset_for_epoch(last_fetched_epoch)
@@ -348,13 +353,13 @@ class Partition:
         """Begin to lead: the epoch begins behind everything that was appended in earlier ones."""
         self.epoch_start_offset = NO_OFFSET
         self.followers.begin_epoch(self.replicas, self.isr)
-        self._appender.begin_epoch(self.leader_epoch, len(self.replicas) > 1, self._epoch_began)
+        self.appender.begin_epoch(self.leader_epoch, len(self.replicas) > 1, self._epoch_began)
 
     def _epoch_began(self, leader_epoch: int, start_offset: int) -> None:
         if leader_epoch != self.leader_epoch or self.leader != self._node_id:
             return
         self.epoch_start_offset = start_offset
-        if start_offset > self._own_end and not self._appender.waits_for_flush:  # else those appends raise it
+        if start_offset > self._own_end and not self.appender.waits_for_flush:  # else those appends raise it
             self._own_end = start_offset
         self._advance_high_watermark()
 

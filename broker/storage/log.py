@@ -42,7 +42,7 @@ from odradek.broker.storage.append.refusals import WritableBatch
 from odradek.broker.storage.append.validation import validator_for
 from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
 from odradek.broker.storage.durability import Durability
-from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_config import NO_LIMIT, LogConfig
 from odradek.broker.storage.log_reader import LogReader
 from odradek.broker.storage.names import CLEANED_SUFFIX
 from odradek.broker.storage.opening.leftovers import remove_cleaned
@@ -165,16 +165,16 @@ class Log(LogReader):
             records_converted,
         )
 
-    def append_as_follower(self, records: WritableBatch) -> AppendInfo | None:
+    def append_as_follower(self, records: WritableBatch, last_epoch: int = NO_LIMIT) -> AppendInfo | None:
         """Append the whole batches of `records` with the leader's offsets and epochs; return None if there is none.
 
-        Ignores an incomplete batch at the end. Raises `KafkaError`: CORRUPT_MESSAGE for a wrong checksum,
-        OFFSET_OUT_OF_RANGE for offsets that do not ascend, in `records` or from the end of the log.
+        Stops at an incomplete batch, or one of an epoch after `last_epoch`. Raises `KafkaError`: CORRUPT_MESSAGE for a
+        wrong checksum, OFFSET_OUT_OF_RANGE for offsets that do not ascend, in `records` or from the end of the log.
         """
         self._failure.check()
         if not self._tail_is_checked:
             self._check_tail()
-        data, headers = follower_batches(records, self.log_end_offset)
+        data, headers = follower_batches(records, self.log_end_offset, last_epoch)
         if not headers:
             return None
         first, last = headers[0][1], headers[-1][1]

@@ -269,6 +269,11 @@ class LogReader(ABC):
 
     # ------------------------------------------------------------------------------------------------------ preparation
 
+    @property
+    def end_is_checked(self) -> bool:
+        """Whether `check_end` has nothing to do."""
+        return self._tail_is_checked
+
     def check_end(self) -> None:
         """Check now, not at the first use, that the log ends where a clean stop left it. Raises KafkaError."""
         self._failure.check()

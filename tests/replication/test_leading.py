@@ -251,7 +251,7 @@ def test_the_own_end_is_the_end_of_the_log_after_having_followed(leading: Leadin
 
 async def test_an_append_that_is_queued_fails_if_its_epoch_ends_before_its_turn(leading: Leading) -> None:
     is_blocked = Event()
-    blocking = leading.partition._appender.run_between_appends(is_blocked.wait)
+    blocking = leading.partition.appender.run_between_appends(is_blocked.wait)
     queued = leading.partition.append_as_leader(batch(b"a"), 1, NOW)
     assert isinstance(queued, asyncio.Future)
 
@@ -271,7 +271,7 @@ async def test_an_append_that_is_queued_fails_if_its_epoch_ends_before_its_turn(
 
 async def test_an_append_that_is_queued_fails_on_a_broker_that_follows(leading: Leading) -> None:
     is_blocked = Event()
-    blocking = leading.partition._appender.run_between_appends(is_blocked.wait)
+    blocking = leading.partition.appender.run_between_appends(is_blocked.wait)
     queued = leading.partition.append_as_leader(batch(b"a"), 1, NOW)
     assert isinstance(queued, asyncio.Future)
 

@@ -7,9 +7,12 @@ from odradek.protocol.records.batch_header import BatchHeader, batch_headers, cr
 
 
 def follower_batches(
-    records: memoryview | bytearray, log_end_offset: int
+    records: memoryview | bytearray, log_end_offset: int, last_epoch: int
 ) -> tuple[memoryview, list[tuple[int, BatchHeader]]]:
     """The whole batches of a Fetch response, and the position and header of each; a cut-off last one is ignored.
+
+    Ends before a batch of a later epoch than `last_epoch`, which the sender did not lead when it answered: its log may
+    have changed while the response was sent.
 
     Raises `KafkaError`: CORRUPT_MESSAGE for a wrong checksum or bytes that are no batch, OFFSET_OUT_OF_RANGE for
     offsets that do not ascend from `log_end_offset` on. Gaps are allowed: compaction and failed appends leave them.
@@ -18,6 +21,8 @@ def follower_batches(
     next_offset, end = log_end_offset, 0
     try:
         for position, header in batch_headers(records):
+            if header.partition_leader_epoch > last_epoch:
+                break
             if not crc_is_valid(records, position, header):
                 raise KafkaError(
                     ErrorCode.CORRUPT_MESSAGE, f"the checksum of the batch at {header.base_offset} is wrong"
