@@ -119,6 +119,22 @@ async def test_a_parked_follower_is_answered_at_the_next_append(broker: Broker, 
     assert (values_in(row), row.high_watermark) == ([b"a"], 0)
 
 
+async def test_a_fetch_counts_when_it_arrives_and_not_when_it_is_answered(broker: Broker, wire: Wire) -> None:
+    topic_id = await create(wire, "t")
+    publish(broker, "t", isr=BOTH)
+    request = follower_request(topic_id, 0, max_wait_ms=LONG_MS)
+    await wire.send(request, VERSION)
+    await parked(broker)
+    state = broker.services.partitions.get("t", 0).followers.states[OTHER]
+    arrived = state.last_fetch_time
+
+    async with Wire("127.0.0.1", broker.port) as producer:
+        await produce(producer, "t", batch(b"a"))
+    await wire.receive(request, VERSION)
+
+    assert state.last_fetch_time == arrived > 0
+
+
 async def test_a_parked_follower_is_answered_when_the_high_watermark_passes_the_one_it_was_sent(
     broker: Broker, wire: Wire
 ) -> None:
