@@ -217,10 +217,11 @@ class Partitions:
             known = old.partitions if old is not None else []
             for index, image in enumerate(new.partitions):
                 if self._node_id in image.replicas and (index >= len(known) or image is not known[index]):
-                    yield partial(self._update, new, index, image, is_first=is_first)
+                    had_log = is_first or (index < len(known) and self._node_id in known[index].replicas)
+                    yield partial(self._update, new, index, image, had_log=had_log)
 
     def _update(
-        self, topic: TopicImage, index: int, image: PartitionImage, *, is_first: bool
+        self, topic: TopicImage, index: int, image: PartitionImage, *, had_log: bool
     ) -> Coroutine[Any, Any, None] | None:
         partition = self._by_id.get(topic.topic_id, {}).get(index)
         if partition is not None:
@@ -228,7 +229,7 @@ class Partitions:
                 self._release(partition)
             return None
         log = self._log_dirs.logs.get((topic.name, index))
-        if log is None and is_first and self._log_dirs.offline:
+        if log is None and had_log and self._log_dirs.offline:
             return None  # it may be in a failed directory; `get` then raises KAFKA_STORAGE_ERROR
         if log is None or log.topic_id != topic.topic_id:
             return self._create(topic, index, image)
@@ -261,7 +262,7 @@ class Partitions:
         image = None if topic is None else topic.partition(index)
         if topic is None or image is None or self._node_id not in image.replicas:
             return None
-        creating = self._update(topic, index, image, is_first=False)
+        creating = self._update(topic, index, image, had_log=False)
         return None if creating is None else self._create_and_notify(creating)
 
     async def _create_and_notify(self, creating: Coroutine[Any, Any, None]) -> None:

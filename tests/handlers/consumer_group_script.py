@@ -64,11 +64,11 @@ class Script:
         version: int = 1,
         **fields: Any,
     ) -> Any:
-        request = f"{group} {member or '(no member)'} {epoch}"
+        line = f"{group} {member or '(no member)'} {epoch}"
         if owns is not None:
             fields["topic_partitions"] = [TopicPartitions(self._ids[topic], owns[topic]) for topic in owns]
-            request += f" owns {dict(owns)}"
-        request += "".join(f" {name}={value}" for name, value in fields.items() if name != "topic_partitions")
+            line += f" owns {dict(owns)}"
+        line += "".join(f" {name}={value}" for name, value in fields.items() if name != "topic_partitions")
         request = ConsumerGroupHeartbeatRequest(group_id=group, member_id=member, member_epoch=epoch, **fields)
         response = await self._wire.ask(request, version)
         answer = f"{ErrorCode(response.error_code).name} {response.error_message}"
@@ -76,7 +76,7 @@ class Script:
             answer = f"epoch {response.member_epoch}, every {response.heartbeat_interval_ms} ms"
             if response.assignment is not None:
                 answer += f", {self._partitions(response.assignment.topic_partitions)}"
-        self.say(f"heartbeat {request}: {answer}")
+        self.say(f"heartbeat {line}: {answer}")
         return response
 
     async def join(self, group: str, member: str, topics: list[str], **fields: Any) -> None:
