@@ -183,7 +183,7 @@ def _version(command: Sequence[str], pattern: str) -> tuple[int, ...]:
 
 
 def _build(target: Path) -> None:
-    """Build etcd at low priority, for tests run meanwhile, and move it to `target`."""
+    """Build etcd at a lower priority, because tests run meanwhile, and move it to `target`."""
     environment = {
         **os.environ,
         "CGO_ENABLED": "0",
@@ -220,7 +220,7 @@ def _go() -> str:
 
 def _run(command: Sequence[str], directory: Path = PEERS, environment: dict[str, str] | None = None) -> None:
     done = subprocess.run(
-        ["nice", "-n", "19", *command],
+        ["nice", "-n", "5", *command],
         cwd=directory,
         env=environment,
         capture_output=True,
