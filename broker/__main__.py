@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from odradek.broker import build_info
-from odradek.broker.broker import READ_ONLY, Broker
+from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.descriptor_budget import raise_limit
 from odradek.broker.inspection.text import error_text
 from odradek.broker.metadata.store.store import StoreError
+from odradek.broker.startup.embedded_config import READ_ONLY
 from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.broker.structured_logging import StructuredLogger, configure

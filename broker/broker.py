@@ -51,7 +51,7 @@ from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
-from odradek.broker.startup.embedded_config import embedded_config
+from odradek.broker.startup.embedded_config import READ_ONLY, embedded_config
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
 from odradek.broker.startup.metadata_store import Readiness, open_shared_store, session_seconds, shared_cluster_id
 from odradek.broker.storage.log_dir import LogDir
@@ -66,9 +66,6 @@ _LOG = StructuredLogger(__name__)
 
 FINISH_SECONDS = 1.0
 """The longest time for which a stopping broker waits until clients have received their last responses."""
-
-READ_ONLY = {"auto.create.topics.enable": "false"}
-"""Properties of a read-only broker, which override its configuration."""
 
 
 class _Purgatories(NamedTuple):
@@ -249,6 +246,11 @@ class Broker:
             time_slices=self.services.time_slices,
         )
         metadata.on_broker_epoch.append(self.log_dirs.set_broker_epoch)
+        if self._is_member:
+            from odradek.broker.interbroker.replication import Replication
+
+            replication = Replication(metadata, partitions, clock=self._clock, tasks=tasks, metrics=self.metrics)
+            self._stack.push_async_callback(replication.close)
         metadata.on_change(partitions.apply)
         metadata.on_change(groups.image_changed)
 

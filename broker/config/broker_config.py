@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from odradek.broker.config.errors import ConfigError
 from odradek.broker.config.ignored_properties import IGNORED_PROPERTIES, reason_ignored, reasons_by_name
 from odradek.broker.config.java_properties import MalformedPropertiesError, decode, parse
-from odradek.broker.config.property import NOT_YET, Property, Table, attribute_name
+from odradek.broker.config.property import Property, Table, attribute_name
 from odradek.broker.config.rules import broken_rules, security_protocols
-from odradek.broker.config.tables.cluster import MembershipProperties, MetadataStoreProperties
+from odradek.broker.config.tables.cluster import MembershipProperties, MetadataStoreProperties, ReplicationProperties
 from odradek.broker.config.tables.consumer_groups import ConsumerGroupProperties
 from odradek.broker.config.tables.groups import GroupProperties
 from odradek.broker.config.tables.identity import IdentityProperties, LogDirProperties
@@ -50,6 +50,7 @@ class BrokerConfig(
     LogDirProperties,
     MetadataStoreProperties,
     MembershipProperties,
+    ReplicationProperties,
     NetworkProperties,
     TopicProperties,
     RetentionProperties,
@@ -156,8 +157,6 @@ def _known(settings: Mapping[str, Setting], problems: list[str]) -> tuple[dict[s
     for name, setting in settings.items():
         if name in PROPERTIES:
             known[name] = setting
-            if PROPERTIES[name].is_pending:
-                warnings.append(f"{name} ({setting.origin}) has no effect: {NOT_YET.removesuffix('.')}")
         elif (reason := reason_ignored(name)) is not None:
             if name in IGNORED_PROPERTIES:
                 known[name] = setting

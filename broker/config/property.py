@@ -26,10 +26,6 @@ from odradek.broker.config.types import Type, TypeCode
 T = TypeVar("T")
 
 
-NOT_YET = "nothing acts on it yet."
-"""The difference of a property whose feature is not built: setting it is allowed, with a warning."""
-
-
 class Fallback(NamedTuple):
     """The source of an unset property's value: another property, in units `factor` times as large."""
 
@@ -90,11 +86,6 @@ class Property(Generic[T]):
     def sensitive(self) -> bool:
         """True if the value must not be shown; as in Kafka, the type decides."""
         return self.kind.code is TypeCode.PASSWORD
-
-    @property
-    def is_pending(self) -> bool:
-        """True if its feature is not built yet."""
-        return self.differs.startswith(NOT_YET)
 
     @property
     def documentation(self) -> str:

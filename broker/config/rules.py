@@ -84,6 +84,13 @@ def _cluster(values: Mapping[str, Any], declared: AbstractSet[str]) -> Iterator[
         for endpoint in values["listeners"]:
             if not endpoint.host or endpoint.host in _WILDCARD_HOSTS:
                 yield f"advertised.listeners: set it, because other brokers cannot connect to {endpoint} (listeners)"
+    listener = values["inter.broker.listener.name"]
+    names = [endpoint.name for endpoint in values["listeners"]]
+    if listener is not None and listener not in names:
+        yield f"inter.broker.listener.name: {listener} is none of the listeners {', '.join(names)}"
+    wait_ms, lag_ms = values["replica.fetch.wait.max.ms"], values["replica.lag.time.max.ms"]
+    if wait_ms > lag_ms:
+        yield f"replica.fetch.wait.max.ms = {wait_ms}: it is at most replica.lag.time.max.ms, which is {lag_ms}"
     timeout_ms = values["broker.session.timeout.ms"]
     if timeout_ms < _SHORTEST_SESSION_MS:
         yield f"broker.session.timeout.ms = {timeout_ms}: in a cluster it is at least {_SHORTEST_SESSION_MS}"

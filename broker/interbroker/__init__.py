@@ -4,6 +4,7 @@
 |---|---|
 | `connections` | the connections, one for each broker and purpose, at the listener that brokers use among themselves |
 | `leader_connection` | the connection of a fetcher, which replicates from a leader |
+| `replication` | the fetchers and the changes of in-sync sets of this broker: begin here |
 
 It is the only part of the broker that uses the client: its connections negotiate versions, match responses to requests
 and time out in the same way.

@@ -62,7 +62,7 @@ def choose_leader(
         (replica,) = partition.isr
         if _is_available(replica, brokers):
             isr = {replica: brokers[replica].epoch}
-            return Decision(_state(partition, replica, next_epoch, isr), may_have_lost=True)
+            return Decision(_lossy(_state(partition, replica, next_epoch, isr), partition), may_have_lost=True)
     if unclean and (state := choose_unclean(partition, brokers)) is not None:
         return Decision(state, may_have_lost=True, is_unclean=True)
     return None if partition.leader == NO_LEADER else Decision(_state(partition, NO_LEADER, next_epoch, partition.isr))
@@ -81,8 +81,13 @@ def choose_unclean(partition: PartitionImage, brokers: Mapping[int, BrokerImage]
     for replica in partition.replicas:
         if _is_available(replica, brokers):
             isr = {replica: brokers[replica].epoch}
-            return msgspec.structs.replace(_state(partition, replica, partition.leader_epoch + 1, isr), elr={})
+            return _lossy(_state(partition, replica, partition.leader_epoch + 1, isr), partition)
     return None
+
+
+def _lossy(state: PartitionState, partition: PartitionImage) -> PartitionState:
+    """Return the state after an election that may have lost records; other replicas may still have them."""
+    return msgspec.structs.replace(state, elr={}, rec=int(len(partition.replicas) > 1))
 
 
 def _is_available(replica: int, brokers: Mapping[int, BrokerImage]) -> bool:

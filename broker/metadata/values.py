@@ -119,7 +119,8 @@ class PartitionState(msgspec.Struct, frozen=True):
 
     `isr` maps each in-sync replica to its broker epoch when it joined the ISR (KIP-903): a replica that came back empty
     has another one. `elr` does the same with the eligible leader replicas (KIP-966); its key is not `elr`, because
-    earlier versions stored an empty list there. `rec`: 1 after an unclean election.
+    earlier versions stored an empty list there. `rec`: 1 after an election that may have lost
+    records, until all replicas are in sync: followers may have to remove what they had as committed.
     """
 
     leader: int = msgspec.field(name="l")

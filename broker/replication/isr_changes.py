@@ -75,7 +75,9 @@ def isr_change(
     """Build the change of a partition's state in `image` to `isr`; `joining` is the broker that is new in it."""
     key = keys.partition_state(topic_id, index)
     before = decode_partition_state(image.state_value)
-    state = msgspec.structs.replace(before, isr=isr, partition_epoch=before.partition_epoch + 1)
+    # When all replicas are in sync, none has records any more that an unclean election lost.
+    recovers = 0 if isr.keys() >= set(image.replicas) else before.rec
+    state = msgspec.structs.replace(before, isr=isr, partition_epoch=before.partition_epoch + 1, rec=recovers)
     when = [still(key, image.state_revision)]
     if joining is not None:
         when.append(Cmp(keys.broker_id(joining.node_id), joining.epoch, joining.revision))

@@ -73,9 +73,12 @@ class Partitions:
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._changing = PartitionChanges(tasks, clock)
         self._clock = clock
+        self._lag_time_max = config.broker.replica_lag_time_max_ms / 1000
         self._tasks = tasks
         config.on_change(self._config_changed)
-        self.on_may_join: Callable[[Partition, int], None] = _ignore_joinable
+        self.on_may_join: Callable[[Partition, int], None] = _ignore  # see `PartitionEvents.may_join`
+        self.on_leadership: Callable[[Partition], None] = _ignore  # called with another leader or leader epoch
+        self.on_removal: Callable[[Partition], None] = _ignore  # called before a replica is removed, or goes offline
         self.on_late_creation: list[Callable[[], None]] = []  # called when a retried creation succeeded
 
     def __iter__(self) -> Iterator[Partition]:
@@ -184,6 +187,7 @@ class Partitions:
         for partition in self:
             if self._log_dirs.directory_of(partition.topic, partition.index) is log_dir:
                 partition.offline = True
+                self.on_removal(partition)
                 self._release(partition)
 
     async def drained(self) -> None:
@@ -227,6 +231,7 @@ class Partitions:
         if partition is not None:
             if partition.apply(image):
                 self._release(partition)
+                self.on_leadership(partition)
             return None
         log = self._log_dirs.logs.get((topic.name, index))
         if log is None and had_log and self._log_dirs.offline:
@@ -279,7 +284,7 @@ class Partitions:
             node_id=self._node_id,
             metrics=self._metrics.topic(topic.name),
             threads=self._threads,
-            followers=Followers(self._node_id, self._clock, self._registered),
+            followers=Followers(self._node_id, self._clock, self._registered, self._lag_time_max),
             events=self,
         )
         partition.configure(self._config.log_config(topic.configs))
@@ -287,6 +292,7 @@ class Partitions:
         by_index = self._by_id.setdefault(topic.topic_id, {})
         by_index[index] = partition
         self._by_name[topic.name] = by_index
+        self.on_leadership(partition)
 
     def advanced(self, partition: Partition) -> None:
         """Answer the parked requests that a higher high watermark makes ready."""
@@ -323,6 +329,7 @@ class Partitions:
             if self._by_name.get(topic.name) is by_index:
                 del self._by_name[topic.name]
                 self._metrics.remove_topic(topic.name)
+        self.on_removal(partition)
         partition.resign()
         self._release(partition)
         if not deletes_log:
@@ -342,5 +349,5 @@ class Partitions:
             purgatory.release(partition)
 
 
-def _ignore_joinable(_partition: Partition, _replica: int) -> None:
-    """Do nothing with a replica that may join the ISR."""
+def _ignore(*_: object) -> None:
+    """Do nothing about an event: this broker is alone."""

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from odradek.broker.config import BrokerConfig
 
+READ_ONLY = {"auto.create.topics.enable": "false"}
+"""Properties of a read-only broker, which override its configuration."""
+
 _DEFAULTS = {"listeners": "PLAINTEXT://127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
 
 

@@ -92,12 +92,6 @@ def test_a_property_without_effect_loads_with_a_warning_and_the_reason(tmp_path:
     )
 
 
-def test_a_property_of_a_missing_feature_loads_with_a_warning() -> None:
-    config = BrokerConfig.load(None, {"replica.lag.time.max.ms": "2"})
-
-    assert config.warnings == ("replica.lag.time.max.ms (override) has no effect: nothing acts on it yet",)
-
-
 def test_a_missing_or_malformed_file_is_an_error(tmp_path: Path) -> None:
     assert "No such file" in _problems(tmp_path / "nowhere")[0]
     assert "line 1" in _problems(_file(tmp_path, "a=\\u1"))[0]
@@ -305,19 +299,18 @@ CLUSTER = {"metadata.etcd.endpoints": "etcd-1:2379", "node.id": "1", "listeners"
     [
         ({"listeners": "PLAINTEXT://:9092"}, r"advertised\.listeners: set it, because other brokers cannot connect"),
         ({"listeners": "PLAINTEXT://0.0.0.0:9092"}, r"cannot connect to PLAINTEXT://0\.0\.0\.0:9092"),
+        (
+            {"inter.broker.listener.name": "OTHER"},
+            r"listener\.name: OTHER is none of the listeners PLAINTEXT",
+        ),
+        ({"replica.fetch.wait.max.ms": "40000"}, r"is at most replica\.lag\.time\.max\.ms, which is 30000"),
         ({"broker.session.timeout.ms": "1999"}, r"session\.timeout\.ms = 1999: in a cluster it is at least 2000"),
     ],
 )
 def test_a_member_of_a_cluster_has_rules_that_a_broker_alone_has_not(properties: dict[str, str], message: str) -> None:
     BrokerConfig.load(None, properties)
     BrokerConfig.load(None, CLUSTER)
-    BrokerConfig.load(
-        None,
-        CLUSTER
-        | properties
-        | {"advertised.listeners": "PLAINTEXT://broker-1:9092"}
-        | ({"broker.session.timeout.ms": "2000"}),
-    )
+    BrokerConfig.load(None, CLUSTER | {"listeners": "PLAINTEXT://:9092", "advertised.listeners": "PLAINTEXT://b:9092"})
 
     with pytest.raises(ConfigError, match=message):
         BrokerConfig.load(None, CLUSTER | properties)

@@ -37,10 +37,6 @@ DIFFERENT_DEFAULTS = {
     "socket.receive.buffer.bytes",
     "socket.send.buffer.bytes",
 }
-NOT_YET_BUILT = {
-    "replica.lag.time.max.ms",
-    "unclean.leader.election.enable",
-}
 DIFFERENT_BOUNDS = {"log.segment.bytes", "segment.bytes", "authorizer.class.name", "remote.storage.enable"}
 
 
@@ -71,8 +67,7 @@ def test_a_broker_property_equals_kafkas(name: str) -> None:
         assert _default(row.kind.text(row.default), fact.type) == fact.default
     if name not in DIFFERENT_BOUNDS and fact.valid != "non-null string":
         assert _valid(row.bound) == fact.valid
-    assert row.is_pending == (name in NOT_YET_BUILT)
-    assert bool(row.differs) == (name in DIFFERENT_DEFAULTS | DIFFERENT_BOUNDS | NOT_YET_BUILT)
+    assert bool(row.differs) == (name in DIFFERENT_DEFAULTS | DIFFERENT_BOUNDS)
 
 
 @pytest.mark.parametrize("name", sorted(IGNORED_PROPERTIES))

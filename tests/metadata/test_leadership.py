@@ -64,7 +64,13 @@ def test_a_chain_of_restarts_that_lost_nothing_keeps_the_epoch() -> None:
 
 
 def test_an_only_replica_that_may_have_lost_records_leads_with_a_new_epoch() -> None:
-    assert _decide(1, [1], {1: 10}, _broker(1, 30)) == Decision(_state(1, 6, {1: 30}), may_have_lost=True)
+    state = PartitionState(1, 6, {1: 30}, 10)
+    assert _decide(1, [1], {1: 10}, _broker(1, 30)) == Decision(state, may_have_lost=True)
+
+
+def test_replicas_of_a_leader_that_may_have_lost_records_may_remove_theirs() -> None:
+    state = PartitionState(1, 6, {1: 30}, 10, rec=1)
+    assert _decide(1, [1, 2], {1: 10}, _broker(1, 30)) == Decision(state, may_have_lost=True)
 
 
 def test_a_leader_that_may_have_lost_records_is_replaced_by_a_replica_that_has_not() -> None:
@@ -112,7 +118,7 @@ def test_a_draining_broker_that_is_alone_in_the_isr_stays_there_and_leads_nothin
 
 
 def test_an_unclean_election_needs_the_topics_permission() -> None:
-    state = PartitionState(3, 6, {3: 30}, 10)
+    state = PartitionState(3, 6, {3: 30}, 10, rec=1)
 
     assert _decide(1, [1, 2, 3], {1: 10}, _broker(3, 30)) == Decision(_state(-1, 6, {1: 10}))
     unclean = _decide(1, [1, 2, 3], {1: 10}, _broker(2, 20, state=DRAINING), _broker(3, 30), unclean=True)
@@ -129,5 +135,5 @@ def test_an_administrators_unclean_election_passes_over_draining_brokers() -> No
     partition = PartitionImage(-1, 5, [1, 2, 3], {1: 10}, 9, eligible_leader_replicas={1: 10})
     brokers = {2: _broker(2, 20, state=DRAINING), 3: _broker(3, 30)}
 
-    assert choose_unclean(partition, brokers) == PartitionState(3, 6, {3: 30}, 10)
+    assert choose_unclean(partition, brokers) == PartitionState(3, 6, {3: 30}, 10, rec=1)
     assert choose_unclean(partition, {2: brokers[2]}) is None

@@ -83,3 +83,40 @@ class MembershipProperties(Table):
         doc="The most time between two signs of life of a broker in the metadata store; a fifth of its session, if "
         "that is less.",
     )
+
+
+class ReplicationProperties(Table):
+    """The replication of partitions between brokers."""
+
+    inter_broker_listener_name = Property(
+        "inter.broker.listener.name", nullable(STRING), None,
+        doc="The listener at which the other brokers of the cluster connect. Unset: the first one.",
+    )
+    num_replica_fetchers = Property(
+        "num.replica.fetchers", INT, 1, at_least(1), dynamic=True,
+        doc="The number of connections over which this broker fetches from each leader that it follows.",
+    )
+    replica_fetch_backoff_ms = Property(
+        "replica.fetch.backoff.ms", INT, 1000, at_least(0),
+        doc="The pause of a follower after an error.",
+    )
+    replica_fetch_max_bytes = Property(
+        "replica.fetch.max.bytes", INT, 1_048_576, at_least(0),
+        doc="The most bytes of one partition in an answer to a follower; a larger batch is sent whole.",
+    )
+    replica_fetch_min_bytes = Property(
+        "replica.fetch.min.bytes", INT, 1,
+        doc="The least bytes for which a leader answers a follower before replica.fetch.wait.max.ms is over.",
+    )
+    replica_fetch_response_max_bytes = Property(
+        "replica.fetch.response.max.bytes", INT, 10_485_760, at_least(0),
+        doc="The most bytes of an answer to a follower; a first batch that is larger is sent whole.",
+    )
+    replica_fetch_wait_max_ms = Property(
+        "replica.fetch.wait.max.ms", INT, 500,
+        doc="The longest time for which a leader lets a follower wait for records. At most replica.lag.time.max.ms.",
+    )
+    replica_socket_timeout_ms = Property(
+        "replica.socket.timeout.ms", INT, 30_000,
+        doc="The time after which a follower takes a leader that does not answer for unreachable.",
+    )

@@ -130,17 +130,9 @@ TABLE = {
         controlled.shutdown.enable  BOOLEAN  true
         controller.socket.timeout.ms  INT  30000
         initial.broker.registration.timeout.ms  INT  60000
-        inter.broker.listener.name  STRING  null
         leader.imbalance.check.interval.seconds  LONG  300  [1,...]
-        num.replica.fetchers  INT  1  [1,...]  dynamic
-        replica.fetch.backoff.ms  INT  1000  [0,...]
-        replica.fetch.max.bytes  INT  1048576  [0,...]
-        replica.fetch.min.bytes  INT  1
-        replica.fetch.response.max.bytes  INT  10485760  [0,...]
-        replica.fetch.wait.max.ms  INT  500
         replica.selector.class  STRING  null
         replica.socket.receive.buffer.bytes  INT  65536
-        replica.socket.timeout.ms  INT  30000
         request.timeout.ms  INT  30000
         security.inter.broker.protocol  STRING  PLAINTEXT  [PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]
         socket.connection.setup.timeout.max.ms  LONG  30000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from odradek.broker.config.bounds import at_least
-from odradek.broker.config.property import NOT_YET, Property, Table, TopicDefault
+from odradek.broker.config.property import Property, Table, TopicDefault
 from odradek.broker.config.types import BOOLEAN, INT, LONG
 from odradek.broker.storage.log_config import LogConfig
 
@@ -37,11 +37,9 @@ class TopicProperties(Table):
     replica_lag_time_max_ms = Property(
         "replica.lag.time.max.ms", LONG, 30_000,
         doc="The time after which a follower that has not caught up with its leader leaves the in-sync replicas.",
-        differs=NOT_YET,
     )
     unclean_leader_election_enable = TopicDefault(
         "unclean.leader.election.enable", BOOLEAN, LogConfig.unclean_leader_election_enable,
         doc="Whether a replica that is not in sync may become the leader if no other is left; records may be lost "
         "then.",
-        differs=NOT_YET,
     )

@@ -23,11 +23,14 @@ FetcherKey = tuple[int, int]
 
 
 class Fetchers:
-    """The registry. `connect` makes the connection of one loop to a leader; `update` follows each new image."""
+    """The registry. `connect` makes the connection of one loop to a leader; `update` follows each new image.
+
+    `settings` returns the present properties. A change counts for partitions whose leader or epoch changes later.
+    """
 
     def __init__(
         self,
-        settings: FollowerSettings,
+        settings: Callable[[], FollowerSettings],
         connect: Callable[[int], LeaderConnection],
         *,
         node_id: int,
@@ -64,10 +67,11 @@ class Fetchers:
         self.remove(partition)
         if partition.leader in (NO_LEADER, self._node_id) or partition.offline:
             return
-        number = (int.from_bytes(partition.topic_id[-4:]) + partition.index) % self._settings.num_replica_fetchers
+        settings = self._settings()
+        number = (int.from_bytes(partition.topic_id[-4:]) + partition.index) % settings.num_replica_fetchers
         place = (partition.leader, number)
         key = (partition.topic_id, partition.index)
-        replica = FollowedReplica(partition, self._settings.replica_fetch_max_bytes)
+        replica = FollowedReplica(partition, settings.replica_fetch_max_bytes)
         self._places[key] = place
         self._fetcher(place).add(key, replica)
 
@@ -89,7 +93,7 @@ class Fetchers:
             leader, number = place
             fetcher = Fetcher(
                 self._connect(leader),
-                self._settings,
+                self._settings(),
                 node_id=self._node_id,
                 broker_epoch=self._broker_epoch,
                 clock=self._clock,

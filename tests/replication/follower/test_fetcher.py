@@ -67,7 +67,7 @@ class Following:
         self.threads = DiskThreads(asyncio.get_running_loop())
         self.log_dir = log_dir
         self.fetchers = Fetchers(
-            FollowerSettings(**settings),
+            lambda: FollowerSettings(**settings),
             self._connect,
             node_id=SELF,
             broker_epoch=lambda: 11,

@@ -55,7 +55,7 @@ class Follower:
         self.log_dir = log_dir
         self.threads = threads
         self.fetchers = Fetchers(
-            FollowerSettings(replica_fetch_max_bytes=200),
+            lambda: FollowerSettings(replica_fetch_max_bytes=200),
             lambda _: WireConnection(port),
             node_id=OTHER,
             broker_epoch=lambda: OTHER_BROKER.epoch,
