@@ -3,8 +3,9 @@
 ```
 start   threads ─► status pages ─► log directories (lock, identity, recovery) ─► metadata store ─► bind sockets
         ─► join the cluster: image, controller ─► lead partitions ─► periodic tasks ─► accept connections
-stop    close listeners ─► answer delayed requests ─► answer received requests, close connections
-        ─► end periodic tasks ─► end appends, flush logs ─► leave the cluster ─► close the store
+stop    leave the partitions to other brokers ─► close listeners ─► answer delayed requests
+        ─► answer received requests, close connections ─► end periodic tasks ─► end appends, flush logs
+        ─► leave the cluster ─► close the store
         ─► close logs, write the clean marker, unlock
 ```
 
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import tempfile
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -38,7 +38,7 @@ from odradek.broker.metadata.deleted_topics import SWEEP_INTERVAL_MS, sweep
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
 from odradek.broker.metadata.registration import Installation, advertised_listeners
-from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore, copy_store
+from odradek.broker.metadata.store.sqlite import SqliteStore
 from odradek.broker.metadata.store.store import MetadataStore
 from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
@@ -53,7 +53,14 @@ from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
 from odradek.broker.startup.embedded_config import READ_ONLY, embedded_config
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
-from odradek.broker.startup.metadata_store import Readiness, open_shared_store, session_seconds, shared_cluster_id
+from odradek.broker.startup.metadata_store import (
+    Readiness,
+    open_shared_store,
+    session_seconds,
+    shared_cluster_id,
+    store_path,
+)
+from odradek.broker.startup.status_pages import start_status_pages
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
@@ -66,6 +73,8 @@ _LOG = StructuredLogger(__name__)
 
 FINISH_SECONDS = 1.0
 """The longest time for which a stopping broker waits until clients have received their last responses."""
+DRAIN_SECONDS = 30.0
+"""The longest time for which a stopping broker waits until others lead its partitions."""
 
 
 class _Purgatories(NamedTuple):
@@ -164,10 +173,20 @@ class Broker:
         self._has_started = True
 
     async def stop(self) -> None:
-        """Answer all received requests, flush and close the logs, and release all resources."""
+        """Leave the partitions to others, answer all received requests, flush and close the logs, release resources."""
         self._gauges.state = STOPPING
         self._readiness.reason = "it is stopping"
+        if self._has_started and self._is_member and self._is_clean and self.config.controlled_shutdown_enable:
+            await self._drain()
         await self._stack.aclose()
+
+    async def _drain(self) -> None:
+        """Serve until other brokers lead this one's partitions, or the time is over."""
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self.services.metadata.drain()
+        except (TimeoutError, KafkaError) as error:
+            _LOG.warning("partitions not left to other brokers", reason=str(error) or "it takes too long")
 
     async def _start(self) -> None:
         """Start in the order of the module's docstring; the callbacks on the stack undo it in reverse."""
@@ -177,7 +196,9 @@ class Broker:
         threads = DiskThreads(loop)
         stack.push_async_callback(threads.close)
         if self.config.metrics_port >= 0:
-            await self._start_status_server()
+            self.metrics_port = await start_status_pages(
+                self.config, self.metrics, self._gauges, self._clock, stack, self._why_not_ready
+            )
         self._gauges.state = RECOVERY
         store = await self._open_storage(threads)
         tasks = BackgroundTasks(self._fail)
@@ -309,18 +330,6 @@ class Broker:
             factories=group_factories(metadata.current_config, lambda: metadata.image),
         )
 
-    async def _start_status_server(self) -> None:
-        # Not at the top: importing the Prometheus client takes a third of the time of a start.
-        from odradek.broker.metrics.collectors.dialects import broker_registry
-        from odradek.broker.server.status import start_status_server, status_server
-
-        config = self.config
-        registry = broker_registry(config, self.metrics, self._gauges, self._clock)
-        server = status_server(registry, config.metrics_static_labels, self._why_not_ready)
-        self._stack.push_async_callback(server.stop)
-        host, self.metrics_port = await start_status_server(server, config.metrics_host, config.metrics_port)
-        _LOG.info("metrics served", address=(host, self.metrics_port))
-
     def _why_not_ready(self) -> str | None:
         if self.failed.is_set():
             return "it failed"
@@ -341,7 +350,9 @@ class Broker:
         if not self._is_member:
             await open_log_dirs(log_dirs, config, threads, self._clock, config.cluster_id)
             stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
-            store: MetadataStore = await SqliteStore.open(await self._metadata_path(log_dirs.first, threads))
+            store: MetadataStore = await SqliteStore.open(
+                await store_path(log_dirs.first.path, self._read_only, threads, stack)
+            )
             stack.push_async_callback(store.close)
             return store
         store = self._shared_store or await open_shared_store(config, self._clock, stack, self._readiness)
@@ -350,16 +361,6 @@ class Broker:
         await open_log_dirs(log_dirs, config, threads, self._clock, cluster_id)
         stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
         return store
-
-    async def _metadata_path(self, log_dir: LogDir, threads: DiskThreads) -> Path:
-        """Return the path of the metadata store: in the log directory, or of a copy for a read-only broker."""
-        path = log_dir.path / FILE_NAME
-        if not self._read_only:
-            return path
-        copy = Path(tempfile.mkdtemp(prefix="odradek-"))
-        self._stack.callback(shutil.rmtree, copy, ignore_errors=True)
-        await threads.run(copy_store, path, copy)
-        return copy / FILE_NAME
 
     async def _close_log_dirs(self, log_dirs: LogDirs, threads: DiskThreads) -> None:
         await threads.run(log_dirs.close, clean=self._is_clean)

@@ -4,5 +4,6 @@
 |---|---|
 | `log_dirs` | opening the log directories, with recovery |
 | `metadata_store` | opening the metadata store; the cluster in a shared one |
+| `status_pages` | the pages of the HTTP port |
 | `embedded_config` | the configuration of a broker in another program's process |
 """

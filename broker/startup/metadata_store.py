@@ -12,6 +12,8 @@ start together, in any order. A wrong password or certificate ends the start.
 from __future__ import annotations
 
 import asyncio
+import shutil
+import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
@@ -21,9 +23,11 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.cluster_record import cluster_to_join
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.opening import open_store
+from odradek.broker.metadata.store.sqlite import FILE_NAME, copy_store
 from odradek.broker.metadata.store.store import MetadataStore, StoreUnreachableError
 from odradek.broker.metadata.values import ClusterRecord
 from odradek.broker.randomness import Randomness
+from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.uuids import uuid_to_text
 
@@ -51,6 +55,17 @@ def session_seconds(config: BrokerConfig) -> int:
     late. So a silent broker is replaced within the timeout.
     """
     return max((config.broker_session_timeout_ms - _EXPIRY_MARGIN_MS) // 1000, _SHORTEST_SESSION_SECONDS)
+
+
+async def store_path(log_dir: Path, read_only: bool, threads: DiskThreads, stack: AsyncExitStack) -> Path:
+    """Return the path of the store of a broker alone: in its log directory, or of a copy, which `stack` removes."""
+    path = log_dir / FILE_NAME
+    if not read_only:
+        return path
+    copy = Path(tempfile.mkdtemp(prefix="odradek-"))
+    stack.callback(shutil.rmtree, copy, ignore_errors=True)
+    await threads.run(copy_store, path, copy)
+    return copy / FILE_NAME
 
 
 async def open_shared_store(

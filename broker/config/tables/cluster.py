@@ -6,7 +6,17 @@ import re
 
 from odradek.broker.config.bounds import at_least
 from odradek.broker.config.property import Property, Table
-from odradek.broker.config.types import INT, PASSWORD, STRING, InvalidValueError, Type, TypeCode, list_of, nullable
+from odradek.broker.config.types import (
+    BOOLEAN,
+    INT,
+    PASSWORD,
+    STRING,
+    InvalidValueError,
+    Type,
+    TypeCode,
+    list_of,
+    nullable,
+)
 
 _ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:/\[\]\s]+):([0-9]{1,5})\Z")
 _NAMESPACE = re.compile(r"[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*\Z")
@@ -82,6 +92,10 @@ class MembershipProperties(Table):
         "broker.heartbeat.interval.ms", INT, 2000,
         doc="The most time between two signs of life of a broker in the metadata store; a fifth of its session, if "
         "that is less.",
+    )
+    controlled_shutdown_enable = Property(
+        "controlled.shutdown.enable", BOOLEAN, True,
+        doc="Whether a broker that stops waits until others lead its partitions.",
     )
 
 

@@ -127,7 +127,6 @@ TABLE = {
         replication.quota.window.size.seconds  INT  1  [1,...]""",
     "several brokers are not built yet": """
         auto.leader.rebalance.enable  BOOLEAN  true
-        controlled.shutdown.enable  BOOLEAN  true
         controller.socket.timeout.ms  INT  30000
         initial.broker.registration.timeout.ms  INT  60000
         leader.imbalance.check.interval.seconds  LONG  300  [1,...]
