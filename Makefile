@@ -31,7 +31,7 @@ COMMIT     ?= HEAD~1
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo setup test test-fast peers lint format types contracts docs crash crash-streams fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
+.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs crash crash-streams fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -59,6 +59,9 @@ run: $(VENV)/.runtime ## A broker on loopback (PORT=9092 DATA=data METRICS=9404)
 
 demo: $(VENV)/.runtime ## A walk through a log of a million records: segments, indexes, offsets, times
 	@$(BIN)/python -m demo
+
+cluster: $(VENV)/.everything ## An etcd and three brokers on loopback, ports 9092 to 9094, until Ctrl-C
+	@$(BIN)/python -m demo.three_brokers
 
 setup: $(VENV)/.everything ## .venv with the broker, the client, the pipeline and every development tool
 
