@@ -167,4 +167,4 @@ def test_damage_is_reported_and_fails_the_job(
 @pytest.mark.spark
 def test_a_missing_topic_is_reported(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["stats", "--log-dir", str(GOLDEN), "--topic", "rolled,none"]) == FAILED
-    assert f"error: {GOLDEN} has no topic none" in capsys.readouterr().err
+    assert f"error: {GOLDEN} does not contain none" in capsys.readouterr().err

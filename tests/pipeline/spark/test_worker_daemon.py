@@ -7,7 +7,8 @@ import select
 import socket
 import subprocess
 import sys
-from pathlib import Path
+import tempfile
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,11 +19,18 @@ from pyspark.serializers import UTF8Deserializer, read_int
 pytestmark = pytest.mark.process
 
 
+@pytest.fixture
+def socket_directory() -> Iterator[str]:
+    """A directory with a short name: the path of a Unix socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="odradek-") as directory:
+        yield directory
+
+
 @pytest.mark.parametrize("pending", [b"", b"\x00\x00\x00"])
-def test_a_worker_whose_socket_is_closed_ends_quietly(tmp_path: Path, pending: bytes) -> None:
+def test_a_worker_whose_socket_is_closed_ends_quietly(socket_directory: str, pending: bytes) -> None:
     environment = os.environ | {
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": socket_directory,
         "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
         "SPARK_REUSE_WORKER": "1",
     }
