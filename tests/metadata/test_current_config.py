@@ -38,6 +38,7 @@ USERS = {
     "max.connections": "handlers/test_incremental_alter_configs.py",
     "max.connections.per.ip": "handlers/test_incremental_alter_configs.py",
     "max.connections.per.ip.overrides": "handlers/test_incremental_alter_configs.py",
+    "num.replica.fetchers": "replication/follower/test_fetcher.py",
     "producer.id.expiration.ms": "handlers/test_incremental_alter_configs.py",
 }
 """The tests that a change reaches the user of a property. `handlers/test_incremental_alter_configs.py` tests all topic

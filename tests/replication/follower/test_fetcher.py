@@ -66,8 +66,9 @@ class Following:
         self.tasks = BackgroundTasks(lambda _, error: self.errors.append(error))
         self.threads = DiskThreads(asyncio.get_running_loop())
         self.log_dir = log_dir
+        self.settings = settings
         self.fetchers = Fetchers(
-            lambda: FollowerSettings(**settings),
+            lambda: FollowerSettings(**self.settings),
             self._connect,
             node_id=SELF,
             broker_epoch=lambda: 11,
@@ -124,6 +125,22 @@ async def test_each_loop_of_a_leader_has_its_own_connection(log_dir: LogDir) -> 
     await asyncio.sleep(0.1)
 
     assert [named(leader.requests[0]) for leader in following.leaders] == [{one.topic_id: 0}, {other.topic_id: 0}]
+    await following.stop()
+
+
+@simulated
+async def test_a_change_of_the_number_of_loops_counts_for_the_next_leader_epoch(log_dir: LogDir) -> None:
+    following = Following(log_dir, num_replica_fetchers=1)
+    partitions = [following.follow(f"t{number}", bytes([number]) * 16) for number in range(4)]
+    await asyncio.sleep(0.1)
+    assert len(following.leaders) == 1
+
+    following.settings["num_replica_fetchers"] = 2
+    for partition in partitions:
+        following.fetchers.update(partition)
+    await asyncio.sleep(0.1)
+
+    assert len([leader for leader in following.leaders if not leader.is_closed]) == 2
     await following.stop()
 
 
