@@ -68,7 +68,7 @@ setup: $(VENV)/.everything ## .venv with the broker, the client, the pipeline an
 test: $(VENV)/.everything ## The whole suite, real clients and Java tools included
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 $(PYTEST_ARGS)
 
-test-fast: $(VENV)/.everything ## The tests that start no process, in under two minutes
+test-fast: $(VENV)/.everything ## The tests that start no process, in three to four minutes
 	HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 -m '$(FAST)' $(PYTEST_ARGS)
 
 peers: $(VENV)/.everything ## The suites of franz-go, sarama, kafka-go and kafka-python against a new broker (needs Go; half an hour; SUITES=sarama)

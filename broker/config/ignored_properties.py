@@ -40,7 +40,7 @@ _TIERED = "tiered storage is not built"
 _REMOVED = {
     "delegation tokens are not built yet": "delegation.token.master.key",
     "access rules are not built yet, and no authorizer can be set": "allow.everyone.if.no.acl.found super.users",
-    "several brokers are not built yet": """
+    "several brokers are built in part, without this": """
         controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms leader.imbalance.per.broker.percentage""",
     "every node is broker and controller, and metadata is kept in a store, not in a Raft log": """
         metadata.log.segment.min.bytes unstable.api.versions.enable unstable.feature.versions.enable""",

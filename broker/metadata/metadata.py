@@ -255,7 +255,7 @@ class Metadata:
         change = next_image(self.keys, self.image, batch)
         if batch.changes:
             self._publish(change)
-        elif change.after.revision > self.image.revision:  # progress: nobody needs to act on it, but to go on
+        elif change.after.revision > self.image.revision:  # progress: no callback has work, but waits may end
             self.image = change.after
             if self._controller is not None:
                 self._controller.image_changed(change)

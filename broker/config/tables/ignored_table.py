@@ -125,7 +125,7 @@ TABLE = {
         quota.window.size.seconds  INT  1  [1,...]
         replication.quota.window.num  INT  11  [1,...]
         replication.quota.window.size.seconds  INT  1  [1,...]""",
-    "several brokers are not built yet": """
+    "several brokers are built in part, without this": """
         auto.leader.rebalance.enable  BOOLEAN  true
         controller.socket.timeout.ms  INT  30000
         initial.broker.registration.timeout.ms  INT  60000

@@ -13,8 +13,8 @@ pending for append_timeout_ms: reply COORDINATOR_NOT_AVAILABLE; refuse further r
 - Records are replayed in the order of the log, whichever key they belong to: an append that has ended stays pending
   until every earlier one has ended. An append that fails wrote nothing, or nothing that counts, so it fails at once.
 - An event without records is completed at once, even if appends of other keys are pending.
-- An append that takes too long stays pending: once it is committed, it counts, whatever the requester was told. So the
-  state in memory is always that of the committed log.
+- An append that takes too long stays pending. Once it is committed, it counts, although its requester got an error. So
+  the state in memory is always that of the committed log.
 
 On a single broker a small append ends at once, so the queues are for large appends, flushes and replicas. They are
 bounded by the connections, each of which waits for one reply, and by the timers. Kafka's `CoordinatorContext` is the

@@ -29,8 +29,8 @@ def is_locked(directory: str) -> bool:
         return False
     try:
         if _QUERY is not None:
-            asked = _RECORD_LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            if _RECORD_LOCK.unpack(fcntl.fcntl(descriptor, _QUERY, asked))[0] != fcntl.F_UNLCK:
+            query = _RECORD_LOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            if _RECORD_LOCK.unpack(fcntl.fcntl(descriptor, _QUERY, query))[0] != fcntl.F_UNLCK:
                 return True
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return False
