@@ -19,7 +19,7 @@ from benchmarks.pipeline.results import Part, Row, load, rows_of, store
 from benchmarks.pipeline.rounds import in_turns
 from benchmarks.pipeline.stages import stages
 from odradek.pipeline import session
-from odradek.pipeline.jobs.package import PACKAGES
+from odradek.pipeline.spark.project_archive import PACKAGES
 from tests.peers import connector, odradek
 
 WARM_UP_ROUNDS = 2

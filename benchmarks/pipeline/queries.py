@@ -79,8 +79,8 @@ class Queries:
         return topic
 
     def _complete(self, topic: str) -> int:
-        directory = LogDirectory(str(self.server.log_dir))
-        return sum(directory.open(each).end_offset for each in directory.partitions if each.topic == topic)
+        with LogDirectory(str(self.server.log_dir)) as directory:
+            return sum(directory.open(each).end_offset for each in directory.partitions({topic}))
 
     def works(self, work: str, topics: dict[int, str], codec: str) -> dict[Case, Callable[[], None]]:
         """Return the query of each contender and size: a small one of every contender, then the next larger ones."""

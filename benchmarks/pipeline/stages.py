@@ -17,7 +17,9 @@ from typing import Any
 import pyarrow as pa
 
 from odradek.pipeline.klog.options import klog_options
-from odradek.pipeline.klog.segment_reader import Chunk, read_range
+from odradek.pipeline.klog.chunks import Chunk
+from odradek.pipeline.klog.offset_check import OffsetCheck
+from odradek.pipeline.klog.segment_reader import CHUNK_BYTES, read_range
 from odradek.pipeline.klog.source import KlogReader
 from odradek.pipeline.records.decoding import decode
 from odradek.pipeline.schema import PLAIN_COLUMNS
@@ -31,11 +33,13 @@ _SOCKET_BYTES = 65536  # Spark's `spark.buffer.size`
 def stages(log_dir: Path, topic: str) -> dict[str, float]:
     """Return the best of some rounds for each stage of a worker that reads the topic."""
     reader = KlogReader(klog_options({"path": str(log_dir), "subscribe": topic}), tuple(PLAIN_COLUMNS))
-    ranges = [part.range for part in reader.partitions() if part.range is not None]
+    ranges = [piece.range for task in reader.partitions() for piece in task.pieces if piece.range is not None]
+    buffer = bytearray(CHUNK_BYTES)
 
     def chunks() -> Iterator[Chunk]:
         for range_ in ranges:
-            yield from (found for found in read_range(range_) if isinstance(found, Chunk))
+            found = read_range(range_, OffsetCheck(has_gaps=False), buffer)
+            yield from (each for each in found if isinstance(each, Chunk))
 
     def batches(columns: tuple[str, ...] = PLAIN_COLUMNS) -> Iterator[pa.RecordBatch]:
         for chunk in chunks():
