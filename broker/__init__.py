@@ -2,8 +2,8 @@
 
 | module | what |
 |---|---|
-| `broker` | builds, starts and stops every part |
-| `startup` | opening the log directories, and the metadata store |
+| `broker` | starts and stops every part |
+| `startup` | the steps of a start: log directories, metadata store, creating the parts |
 | `descriptor_budget` | the limits of open files and connections |
 | `server`, `apis`, `handlers`, `request` | requests: sockets; the served APIs; one module an API; what handlers share |
 | `maintenance` | periodic work on the logs: retention, compaction, flushes, checkpoints |

@@ -1,4 +1,4 @@
-"""The composition root: creates every part of a broker, and starts and stops them in order.
+"""The composition root: starts and stops the parts of a broker in order; `startup` creates them.
 
 ```
 start   threads ─► status pages ─► log directories (lock, identity, recovery) ─► metadata store ─► bind sockets
@@ -23,51 +23,42 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
-from odradek.broker.apis.table import HandlerTable
-from odradek.broker.build_info import version
-from odradek.broker.clock import Clock, SystemClock, boot_id
+from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.config import BrokerConfig
-from odradek.broker.coordinator.group_coordinator import GroupCoordinator
-from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.descriptor_budget import current_budget
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.adoption import adopt_if_due
 from odradek.broker.metadata.deleted_topics import SWEEP_INTERVAL_MS, sweep
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks, skip_known_ids
-from odradek.broker.metadata.registration import Installation, advertised_listeners
+from odradek.broker.metadata.producer_id_blocks import skip_known_ids
+from odradek.broker.metadata.registration import advertised_listeners
 from odradek.broker.metadata.store.sqlite import SqliteStore
 from odradek.broker.metadata.store.store import MetadataStore
 from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
-from odradek.broker.purgatory import Purgatory
 from odradek.broker.randomness import Randomness, SystemRandomness
 from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.replication.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
-from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
 from odradek.broker.startup.embedded_config import READ_ONLY, embedded_config
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
 from odradek.broker.startup.metadata_store import (
     Readiness,
     open_shared_store,
-    session_seconds,
     shared_cluster_id,
     store_path,
 )
+from odradek.broker.startup.parts import Foundation, Parts, build
 from odradek.broker.startup.status_pages import start_status_pages
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.messages.fetch import FetchResponse
-from odradek.protocol.messages.produce import ProduceResponse
 
 _LOG = StructuredLogger(__name__)
 
@@ -75,14 +66,6 @@ FINISH_SECONDS = 1.0
 """The longest time for which a stopping broker waits until clients have received their last responses."""
 DRAIN_SECONDS = 30.0
 """The longest time for which a stopping broker waits until others lead its partitions."""
-
-
-class _Purgatories(NamedTuple):
-    """The delayed requests that wait for partitions, in the order in which they are checked."""
-
-    produce: Purgatory[ProduceResponse]
-    groups: Purgatory[bool]
-    fetch: Purgatory[FetchResponse]
 
 
 class Broker:
@@ -190,10 +173,10 @@ class Broker:
 
     async def _start(self) -> None:
         """Start in the order of the module's docstring; the callbacks on the stack undo it in reverse."""
-        loop, stack = asyncio.get_running_loop(), self._stack
+        stack = self._stack
         if self._temporary is not None:
             stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
-        threads = DiskThreads(loop)
+        threads = DiskThreads(asyncio.get_running_loop())
         stack.push_async_callback(threads.close)
         if self.config.metrics_port >= 0:
             self.metrics_port = await start_status_pages(
@@ -202,78 +185,41 @@ class Broker:
         self._gauges.state = RECOVERY
         store = await self._open_storage(threads)
         tasks = BackgroundTasks(self._fail)
-        purgatories = _Purgatories(Purgatory("Produce", loop), Purgatory("Groups", loop), Purgatory("Fetch", loop))
-        self._build(store, threads, tasks, purgatories)
-        server = self._running_server()
+        parts = self._build(store, threads, tasks)
         stack.push_async_callback(
             self._flush_and_leave, self.services.metadata, self.services.partitions, self.periodic_tasks
         )
         stack.push_async_callback(tasks.stop)
         stack.push_async_callback(self.services.partitions.settled)
-        stack.push_async_callback(self._stop_serving, server, self.services.groups, purgatories)
-        await server.bind()
-        await self._join_cluster(server, threads)
+        stack.push_async_callback(self._stop_serving, parts)
+        await parts.server.bind()
+        await self._join_cluster(parts.server, threads)
         self._start_tasks(tasks)
-        await server.start()
+        await parts.server.start()
         self._gauges.state = RUNNING
 
-    def _build(
-        self, store: MetadataStore, threads: DiskThreads, tasks: BackgroundTasks, purgatories: _Purgatories
-    ) -> None:
+    def _build(self, store: MetadataStore, threads: DiskThreads, tasks: BackgroundTasks) -> Parts:
         """Create every part between the log and the sockets; none runs yet."""
-        config = self.config
-        metadata = self._metadata(store)
-        self._partitions = partitions = Partitions(
-            node_id=config.node_id,
+        base = Foundation(
+            config=self.config,
             log_dirs=self.log_dirs,
-            config=metadata.current_config,
-            purgatories=purgatories,
             threads=threads,
             tasks=tasks,
             metrics=self.metrics,
             clock=self._clock,
-        )
-        self.periodic_tasks = PeriodicTasks(self.log_dirs, partitions, threads, self._clock, metadata.current_config)
-        groups = self._group_coordinator(metadata, partitions, threads, tasks, purgatories.groups)
-        handlers = HandlerTable(read_only=self._read_only)
-        self.services = Services(
-            clock=self._clock,
-            metadata=metadata,
-            partitions=partitions,
-            producer_ids=ProducerIdBlocks(metadata),
-            groups=groups,
-            fetch_sessions=FetchSessions(
-                config.max_incremental_fetch_session_cache_slots,
-                self._clock,
-                self._randomness,
-                config.max_incremental_fetch_session_cache_partitions,
-            ),
-            fetch_purgatory=purgatories.fetch,
-            produce_purgatory=purgatories.produce,
-            metrics=self.metrics,
-            time_slices=TimeSlices(self._clock),
-            advertised_versions=handlers.advertised_versions,
-        )
-        self.group_lag = GroupLag(groups, partitions, threads, self._clock, config.metrics_partition_limit)
-        self._gauges.attach(self.services, self.log_dirs, self.periodic_tasks.compaction.cleaner, self.group_lag)
-        self._server = Server(
-            metadata.current_config,
-            handlers,
-            self.services,
-            self.metrics,
-            self._clock,
-            threads.run,
+            randomness=self._randomness,
+            on_failure=self._fail,
             most_connections=self._budget.connections,
-            time_slices=self.services.time_slices,
+            is_member=self._is_member,
+            read_only=self._read_only,
         )
-        metadata.on_broker_epoch.append(self.log_dirs.set_broker_epoch)
-        if self._is_member:
-            from odradek.broker.interbroker.replication import Replication
-
-            replication = Replication(metadata, partitions, clock=self._clock, tasks=tasks, metrics=self.metrics)
-            self._stack.push_async_callback(replication.close)
-        metadata.on_change(partitions.apply)
-        metadata.on_change(groups.image_changed)
+        parts = build(base, store)
+        self.services, self._partitions, self._server = parts.services, parts.services.partitions, parts.server
+        self.periodic_tasks, self.group_lag = parts.periodic_tasks, parts.group_lag
+        self._gauges.attach(self.services, self.log_dirs, self.periodic_tasks.compaction.cleaner, self.group_lag)
+        if parts.replication is not None:
+            self._stack.push_async_callback(parts.replication.close)
+        return parts
 
     async def _join_cluster(self, server: Server, threads: DiskThreads) -> None:
         """Register, and return when this broker leads its partitions of the resulting image."""
@@ -293,42 +239,6 @@ class Broker:
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
         if config.metrics_port >= 0:
             tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
-
-    def _metadata(self, store: MetadataStore) -> Metadata:
-        return Metadata(
-            self.config,
-            store,
-            installation=Installation(
-                self.log_dirs.first.meta.cluster_id,
-                tuple(each.meta.directory_id for each in self.log_dirs.online),
-                boot_id(),
-                version() if self._is_member else "",
-            ),
-            clock=self._clock,
-            randomness=self._randomness,
-            on_failure=self._fail,
-            session_seconds=session_seconds(self.config),
-            is_shared=self._is_member,
-        )
-
-    def _group_coordinator(
-        self,
-        metadata: Metadata,
-        partitions: Partitions,
-        threads: DiskThreads,
-        tasks: BackgroundTasks,
-        purgatory: Purgatory[bool],
-    ) -> GroupCoordinator:
-        return GroupCoordinator(
-            config=self.config,
-            clock=self._clock,
-            metadata=metadata,
-            partitions=partitions,
-            threads=threads,
-            tasks=tasks,
-            purgatory=purgatory,
-            factories=group_factories(metadata.current_config, lambda: metadata.image),
-        )
 
     def _why_not_ready(self) -> str | None:
         if self.failed.is_set():
@@ -375,12 +285,12 @@ class Broker:
         await metadata.stop(clean=self._is_clean and self._has_started and not self.log_dirs.offline)
 
     @staticmethod
-    async def _stop_serving(server: Server, groups: GroupCoordinator, purgatories: _Purgatories) -> None:
-        server.stop_accepting()
-        groups.stop()
-        for purgatory in purgatories:
+    async def _stop_serving(parts: Parts) -> None:
+        parts.server.stop_accepting()
+        parts.groups.stop()
+        for purgatory in parts.purgatories:
             purgatory.close()
-        await server.finish(FINISH_SECONDS)
+        await parts.server.finish(FINISH_SECONDS)
 
     def _fail(self, part: str, error: BaseException) -> None:
         self._is_clean = False

@@ -16,9 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from odradek.pipeline.klog.options import klog_options
 from odradek.pipeline.klog.chunks import Chunk
 from odradek.pipeline.klog.offset_check import OffsetCheck
+from odradek.pipeline.klog.options import klog_options
 from odradek.pipeline.klog.segment_reader import CHUNK_BYTES, read_range
 from odradek.pipeline.klog.source import KlogReader
 from odradek.pipeline.records.decoding import decode

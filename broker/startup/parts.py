@@ -1,0 +1,180 @@
+"""The parts of a broker between its logs and its sockets: created and connected here; none of them runs yet.
+
+```
+Foundation ─► Metadata ─► Partitions ─► GroupCoordinator ─► Services ─► Server
+                  │  image    ▲
+                  └───────────┴── Replication, in a cluster of several brokers
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.broker.apis.table import HandlerTable
+from odradek.broker.build_info import version
+from odradek.broker.clock import Clock, boot_id
+from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator.group_coordinator import GroupCoordinator
+from odradek.broker.coordinator.group_types import group_factories
+from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
+from odradek.broker.metadata.registration import Installation
+from odradek.broker.metadata.store.store import MetadataStore
+from odradek.broker.metrics.collectors.group_lag import GroupLag
+from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.purgatory import Purgatory
+from odradek.broker.randomness import Randomness
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.fetch_sessions import FetchSessions
+from odradek.broker.replication.partitions import Partitions
+from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import TimeSlices
+from odradek.broker.server.server import Server
+from odradek.broker.startup.metadata_store import session_seconds
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.messages.fetch import FetchResponse
+from odradek.protocol.messages.produce import ProduceResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.interbroker.replication import Replication
+
+
+@dataclass(frozen=True)
+class Foundation:
+    """The parts below: opened log directories, threads, and the seams to the world.
+
+    `is_member`: the broker belongs to a cluster of several. `on_failure` is called with the name of a part and its
+    error when the broker cannot go on.
+    """
+
+    config: BrokerConfig
+    log_dirs: LogDirs
+    threads: DiskThreads
+    tasks: BackgroundTasks
+    metrics: Metrics
+    clock: Clock
+    randomness: Randomness
+    on_failure: Callable[[str, BaseException], None]
+    most_connections: int
+    is_member: bool
+    read_only: bool
+
+
+class Purgatories(NamedTuple):
+    """The delayed requests that wait for partitions, in the order in which they are checked."""
+
+    produce: Purgatory[ProduceResponse]
+    groups: Purgatory[bool]
+    fetch: Purgatory[FetchResponse]
+
+
+class Parts(NamedTuple):
+    """The result of `build`."""
+
+    services: Services
+    groups: GroupCoordinator
+    purgatories: Purgatories
+    periodic_tasks: PeriodicTasks
+    group_lag: GroupLag
+    server: Server
+    replication: Replication | None
+
+
+def build(base: Foundation, store: MetadataStore) -> Parts:
+    """Create the parts. Must be called on the event loop."""
+    config, clock = base.config, base.clock
+    loop = asyncio.get_running_loop()
+    purgatories = Purgatories(Purgatory("Produce", loop), Purgatory("Groups", loop), Purgatory("Fetch", loop))
+    metadata = _metadata(base, store)
+    partitions = Partitions(
+        node_id=config.node_id,
+        log_dirs=base.log_dirs,
+        config=metadata.current_config,
+        purgatories=purgatories,
+        threads=base.threads,
+        tasks=base.tasks,
+        metrics=base.metrics,
+        clock=clock,
+    )
+    groups = GroupCoordinator(
+        config=config,
+        clock=clock,
+        metadata=metadata,
+        partitions=partitions,
+        threads=base.threads,
+        tasks=base.tasks,
+        purgatory=purgatories.groups,
+        factories=group_factories(metadata.current_config, lambda: metadata.image),
+    )
+    handlers = HandlerTable(read_only=base.read_only)
+    services = Services(
+        clock=clock,
+        metadata=metadata,
+        partitions=partitions,
+        producer_ids=ProducerIdBlocks(metadata),
+        groups=groups,
+        fetch_sessions=FetchSessions(
+            config.max_incremental_fetch_session_cache_slots,
+            clock,
+            base.randomness,
+            config.max_incremental_fetch_session_cache_partitions,
+        ),
+        fetch_purgatory=purgatories.fetch,
+        produce_purgatory=purgatories.produce,
+        metrics=base.metrics,
+        time_slices=TimeSlices(clock),
+        advertised_versions=handlers.advertised_versions,
+    )
+    server = Server(
+        metadata.current_config,
+        handlers,
+        services,
+        base.metrics,
+        clock,
+        base.threads.run,
+        most_connections=base.most_connections,
+        time_slices=services.time_slices,
+    )
+    metadata.on_broker_epoch.append(base.log_dirs.set_broker_epoch)
+    replication = _replication(base, metadata, partitions) if base.is_member else None
+    metadata.on_change(partitions.apply)
+    metadata.on_change(groups.image_changed)
+    return Parts(
+        services,
+        groups,
+        purgatories,
+        PeriodicTasks(base.log_dirs, partitions, base.threads, clock, metadata.current_config),
+        GroupLag(groups, partitions, base.threads, clock, config.metrics_partition_limit),
+        server,
+        replication,
+    )
+
+
+def _metadata(base: Foundation, store: MetadataStore) -> Metadata:
+    return Metadata(
+        base.config,
+        store,
+        installation=Installation(
+            base.log_dirs.first.meta.cluster_id,
+            tuple(each.meta.directory_id for each in base.log_dirs.online),
+            boot_id(),
+            version() if base.is_member else "",
+        ),
+        clock=base.clock,
+        randomness=base.randomness,
+        on_failure=base.on_failure,
+        session_seconds=session_seconds(base.config),
+        is_shared=base.is_member,
+    )
+
+
+def _replication(base: Foundation, metadata: Metadata, partitions: Partitions) -> Replication:
+    from odradek.broker.interbroker.replication import Replication  # a broker alone needs no client
+
+    return Replication(metadata, partitions, clock=base.clock, tasks=base.tasks, metrics=base.metrics)
