@@ -134,19 +134,21 @@ def _of_kfake(program: Path) -> Sample:
 def measure_embedded(which: str) -> Sample:
     """Measure in a separate interpreter, which starts brokers on request: the first, or a second one."""
     with _program([sys.executable, "-m", "benchmarks.embedded"], stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        requests, answers = process.stdin, process.stdout
+        assert requests is not None
+        assert answers is not None
 
-        def tell() -> Sample:
-            process.stdin.write("\n")
-            process.stdin.flush()
-            answer: Sample = json.loads(process.stdout.readline())
+        def ask() -> Sample:
+            requests.write("\n")
+            requests.flush()
+            answer: Sample = json.loads(answers.readline())
             return answer
 
-        memory = tell()["memory"]
+        memory = ask()["memory"]
+        sample: Sample = {}
         for _ in range(1 if which == "first" else 2):
             before = _used(process.pid)
-            started = tell()
+            started = ask()
             began = time.perf_counter()
             _answers(int(started["port"]))
             sample = {"start": started["start"] + time.perf_counter() - began}
@@ -154,7 +156,7 @@ def measure_embedded(which: str) -> Sample:
             used = _used(process.pid)
             sample["processor"] = used["processor"] - before["processor"]
             sample["memory"] = used["memory"] - memory
-            sample["stop"] = tell()["stop"]
+            sample["stop"] = ask()["stop"]
         return sample
 
 

@@ -87,8 +87,9 @@ def main() -> None:
             name = f"{codec.name.lower()}, {records} a batch{', varied' if varied else ''}"
             print(f"{name:30} {rate:12.2f} {rate * (keys.nbytes + values.nbytes) / count:8.0f}", flush=True)
     print(f"{'encode':30}")
+    keys, values = payloads(chosen.records, chosen.value, varied=True)
     for codec in Codec:
-        rate = million_a_second(chosen.records, partial(encoded, every_key, every_value, codec))
+        rate = million_a_second(chosen.records, partial(encoded, keys, values, codec))
         print(f"{codec.name.lower() + ', 2000 a batch':30} {rate:12.2f}", flush=True)
 
 

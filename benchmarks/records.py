@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from time import process_time
 
 from odradek.protocol.records.batch_builder import BatchBuilder
-from odradek.protocol.records.batch_header import read_batch_header
+from odradek.protocol.records.batch_header import BatchHeader, read_batch_header
 from odradek.protocol.records.record_headers import Header
 from odradek.protocol.records.record_iterator import iter_records
 from odradek.protocol.records.record_validation import validate_records
@@ -42,14 +43,18 @@ def filled(key: bytes | None, value: bytes, headers: list[Header]) -> BatchBuild
     return builder
 
 
+def iterated(data: bytes, header: BatchHeader) -> None:
+    deque(iter_records(data, 0, header), maxlen=0)
+
+
 def main() -> None:
     print(f"{'record':20} {'append':>8} {'iterate':>8} {'validate':>8}")
     for name, kind in KINDS.items():
         data = bytes(filled(*kind).build())
         header = read_batch_header(data)
-        appending = microseconds(lambda kind=kind: filled(*kind))
-        iterating = microseconds(lambda data=data, header=header: deque(iter_records(data, 0, header), maxlen=0))
-        validating = microseconds(lambda data=data, header=header: validate_records(data, 0, header))
+        appending = microseconds(partial(filled, *kind))
+        iterating = microseconds(partial(iterated, data, header))
+        validating = microseconds(partial(validate_records, data, 0, header))
         print(f"{name:20} {appending:8.2f} {iterating:8.2f} {validating:8.2f}")
 
 

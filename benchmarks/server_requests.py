@@ -25,6 +25,7 @@ import uvloop
 from odradek.broker.apis.table import ROWS
 from odradek.broker.clock import SystemClock
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.handler import Handler
 from odradek.broker.server.server import Server
@@ -118,7 +119,7 @@ async def serve(mode: str) -> None:
     api = by_name(name)
     handle: Any = {"produce": produce, "parked": parked, "fetch": fetch}[mode]
     handler = Handler(api, ROWS[api.key], handle, lambda *_: api.response())
-    config = BrokerConfig.load(None, {"listeners": "PLAINTEXT://127.0.0.1:0"})
+    config = CurrentConfig(BrokerConfig.load(None, {"listeners": "PLAINTEXT://127.0.0.1:0"}))
     with tempfile.TemporaryFile() as file:
         file.write(os.urandom(FILE_BYTES))
         file.flush()

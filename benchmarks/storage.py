@@ -34,8 +34,10 @@ def open_dir(path: Path) -> LogDir:
 
 
 def built(value: bytes, now_ms: int, sequence: int = -1) -> memoryview:
-    producer = {"producer_id": 5, "producer_epoch": 0, "base_sequence": sequence} if sequence >= 0 else {}
-    builder = BatchBuilder(**producer)
+    if sequence >= 0:
+        builder = BatchBuilder(producer_id=5, producer_epoch=0, base_sequence=sequence)
+    else:
+        builder = BatchBuilder()
     builder.append(now_ms, b"key", value)
     return memoryview(builder.build())
 

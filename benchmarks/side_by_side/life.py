@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -143,7 +143,7 @@ def _start_and_wait(side: Side) -> None:
     raise RuntimeError(f"{side.name} did not answer within {_ANSWER_SECONDS} s")
 
 
-PARTS = {
+PARTS: Mapping[str, Callable[..., Iterator[Row]]] = {
     "start": _empty,
     "memory": _memory,
     "partitions-1000": partial(_many_partitions, 1000),

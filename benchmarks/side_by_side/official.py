@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import product
 
@@ -201,7 +201,7 @@ def _java(main_class: str, *arguments: str) -> str:
     return done.stdout
 
 
-PARTS = {
+PARTS: Mapping[str, Callable[..., Iterator[Row]]] = {
     "java-producer-100": partial(_java_producers, 100),
     "java-producer-1024": partial(_java_producers, 1024),
     "librdkafka-producer": _librdkafka_producers,

@@ -30,14 +30,14 @@ def _fetch(maven: str, directory: Path, pom: Path, settings: Path | None) -> str
     """Fetch the jars; return the error, or an empty text. Cached, so that a failure takes its time only once."""
     command = [maven, "-q", "-B", "-U", "-f", str(pom), *(["-s", str(settings)] if settings else [])]
     with tempfile.TemporaryDirectory(dir=PEERS) as unfinished:
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             done = subprocess.run(
                 [*command, "dependency:copy-dependencies", f"-DoutputDirectory={unfinished}/jars"],
                 capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL,
             )  # fmt: skip
             if done.returncode == 0:
                 break
-        else:
-            return (done.stdout + done.stderr).strip()[-2000:]
+            if attempt == _ATTEMPTS - 1:
+                return (done.stdout + done.stderr).strip()[-2000:]
         shutil.move(f"{unfinished}/jars", directory)
     return ""
