@@ -71,10 +71,10 @@ class OffsetLookup:
         return found | await self.find(dict.fromkeys(beyond, LATEST), timeout_ms) if beyond else found
 
     async def _find_topics(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> None:
-        for topic in {partition.topic for partition in partitions}:
-            await self._cluster.topic(topic, timeout_ms, keep=False)
+        topics = dict.fromkeys(partition.topic for partition in partitions)
+        found = {topic: await self._cluster.topic(topic, timeout_ms, keep=False) for topic in topics}
         for topic, index in partitions:
-            known = self._cluster.image.topics[topic]
+            known = found[topic]
             if not 0 <= index < len(known.partitions):
                 raise UnknownTopicError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

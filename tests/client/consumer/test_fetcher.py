@@ -10,6 +10,7 @@ import pytest
 
 from odradek.client import (
     AuthorizationError,
+    BrokerError,
     Consumer,
     CorruptRecordsError,
     UnknownTopicError,
@@ -198,6 +199,20 @@ async def test_a_missing_topic_raises_and_delays_no_other() -> None:
         assert now() == pytest.approx(5, abs=0.5)
         with pytest.raises(UnknownTopicError, match=r"look up an offset on t-3: .*the topic has 1 partition"):
             await consumer.end_offsets([("t", 3)])
+
+
+@simulated
+async def test_a_topic_that_is_deleted_while_its_offset_is_looked_up_is_a_typed_error() -> None:
+    network, _ = one_log(10)
+    async with Consumer(network.bootstrap, network=network, default_api_timeout_ms=5000) as consumer:
+        await consumer.end_offsets([T0])
+        lookup = asyncio.create_task(consumer.end_offsets([T0, ("late", 0)]))
+        await asyncio.sleep(1)  # of virtual time: it waits for the second topic
+        del network.logs["t", 0]
+        await asyncio.sleep(1)
+        network.create("late")
+        with pytest.raises(BrokerError, match="look up an offset on t-0"):
+            await lookup
 
 
 class SlowNetwork(ScriptedNetwork):
