@@ -80,7 +80,7 @@ class Queries:
 
     def _complete(self, topic: str) -> int:
         with LogDirectory(str(self.server.log_dir)) as directory:
-            return sum(directory.open(each).end_offset for each in directory.partitions({topic}))
+            return sum(directory.read(each, lambda log: log.end_offset) for each in directory.partitions({topic}))
 
     def works(self, work: str, topics: dict[int, str], codec: str) -> dict[Case, Callable[[], None]]:
         """Return the query of each contender and size: a small one of every contender, then the next larger ones."""

@@ -52,13 +52,16 @@ def _pieces(
         if options.fail_on_data_loss:
             raise OffsetRangeError(f"{partition} was deleted while the query was being planned")
         return []
-    log = directory.open(partition)
+    return directory.read(partition, partial(_pieces_of, options, wanted, first, last))
+
+
+def _pieces_of(options: KlogOptions, wanted: LogFilter, first: int, last: int, log: PartitionLog) -> list[KlogPiece]:
     limit = log.last_stable_offset() if options.isolation_level == "read_committed" else log.end_offset
     if options.start.by_time or options.end.by_time or wanted.earliest_ms is not None:
         log.find_times()
     start = _resolve(log, limit, options.start.by_time, first, options)
     if start is None and options.start_fallback == "error":
-        raise OffsetRangeError(f"{partition} has no record as late as {first}")
+        raise OffsetRangeError(f"{TopicPartition(*log.partition)} has no record as late as {first}")
     end = _resolve(log, limit, options.end.by_time, last, options)
     start, end = limit if start is None else start, limit if end is None else end
     reads_to_end = end == log.end_offset and wanted.start_offset <= end <= wanted.end_offset

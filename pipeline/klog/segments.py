@@ -22,8 +22,7 @@ _LOG = logging.getLogger(__name__)
 PartitionLog = LiveLog
 T = TypeVar("T")
 
-# A broker changes a directory rarely: when it rolls, compacts or deletes a segment. A round of retention over a
-# partition with thousands of segments may take seconds. The pauses are 10 ms to 0.64 s, together 2.5 s.
+# A broker replaces files rarely: when it compacts segments. The pauses are 10 ms to 0.64 s, together 2.5 s.
 _PAUSES: Final = tuple(0.01 * 2 ** min(attempt, 6) for attempt in range(9))
 
 
@@ -36,7 +35,7 @@ class DirectoryChangesError(Exception):
 
 
 def while_it_changes(action: Callable[[], T], partition: TopicPartition, *, or_nothing: bool = False) -> T | None:
-    """Return the result of `action`, which opens a log; retry with pauses while its files are removed or replaced.
+    """Return the result of `action`, which reads a log; retry with pauses while its files are renamed or replaced.
 
     If they always are, raises DirectoryChangesError, or with `or_nothing` returns None.
     """
@@ -93,6 +92,16 @@ class LogDirectory:
         """Whether the directory of a partition is still there."""
         return self._directory.exists(partition)
 
-    def open(self, partition: TopicPartition) -> PartitionLog:
-        """Open the log of a partition. Raises OSError, which is `FileNotFoundError` if it changes meanwhile."""
-        return self._directory.open(partition)
+    def read(self, partition: TopicPartition, action: Callable[[PartitionLog], T]) -> T:
+        """Return the result of `action` for the log of a partition, as if its directory did not change meanwhile.
+
+        Runs `action` again without the segments that retention removes meanwhile. Each round has fewer of them, so even
+        retention that never pauses does not prevent a result. Raises `FileNotFoundError` after other changes.
+        """
+        log = self._directory.open(partition)
+        while True:
+            try:
+                return action(log)
+            except FileNotFoundError:
+                if not log.drop_removed():
+                    raise

@@ -28,6 +28,8 @@ import stat
 import sys
 from typing import NamedTuple, Protocol
 
+from odradek.broker.storage.names import DELETED_SUFFIX
+
 BytesLike = bytes | bytearray | memoryview
 _SCANS = 10  # tries, while another process changes the directory: a broker renames few files a second
 
@@ -94,7 +96,8 @@ class Files(Protocol):
     def scan(self, path: str) -> list[FileEntry]:
         """The names in a directory, in no order. Follows symbolic links; omits dangling ones.
 
-        Raises `FileNotFoundError` also if another process changes the directory faster than it can be read.
+        Omits files that another process removes meanwhile, or renames to `.deleted`. Raises `FileNotFoundError` also
+        if it gives files other names faster than the directory can be read.
         """
         ...
 
@@ -191,26 +194,26 @@ class OsFiles:
         return Volume(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def scan(self, path: str) -> list[FileEntry]:
-        for _ in range(_SCANS - 1):
-            try:
-                return self._scan_once(path)
-            except FileNotFoundError:
-                continue  # a file was renamed or removed meanwhile, and may have another name now
-        return self._scan_once(path)
-
-    def _scan_once(self, path: str) -> list[FileEntry]:
-        entries = []
-        with os.scandir(path) as names:
-            for entry in names:
-                try:
-                    status = entry.stat()
-                except FileNotFoundError:
-                    if entry.is_symlink():
+        for _ in range(_SCANS):
+            entries = []
+            missing: set[str] = set()
+            dangling: set[str] = set()
+            with os.scandir(path) as names:
+                for entry in names:
+                    try:
+                        status = entry.stat()
+                    except FileNotFoundError:
+                        (dangling if entry.is_symlink() else missing).add(entry.name)
                         continue
-                    raise
-                is_directory = stat.S_ISDIR(status.st_mode)
-                entries.append(FileEntry(entry.name, status.st_size, status.st_mtime_ns // 1_000_000, is_directory))
-        return entries
+                    is_directory = stat.S_ISDIR(status.st_mode)
+                    entries.append(FileEntry(entry.name, status.st_size, status.st_mtime_ns // 1_000_000, is_directory))
+            if not missing:
+                return entries
+            # A missing file that was not removed has another name now, or a new file has taken its name.
+            known = dangling.union(entry.name for entry in entries)
+            if all(name in known or name.endswith(DELETED_SUFFIX) for name in os.listdir(path)):
+                return entries
+        raise FileNotFoundError(errno.ENOENT, "its files are renamed faster than they can be listed", path)
 
     def read(self, path: str) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

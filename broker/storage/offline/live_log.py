@@ -9,8 +9,9 @@
 | whether its end was lost | `LiveLog.lost_end` |
 | the last stable offset | the newest snapshot of producers, and the batches behind it |
 
-A checkpoint is some seconds old, so the last seconds of a running broker are not seen; what is seen is complete. Unlike
-`stored_log_dir`, this repairs nothing and reads no records, so a reader of the bytes meets any damage.
+A checkpoint is some seconds old, so the last seconds of a running broker are not seen; what is seen is complete.
+Segments that retention removes meanwhile are left out: the log then starts behind them. Unlike `stored_log_dir`, this
+repairs nothing and reads no records, so a reader of the bytes meets any damage.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Container
 from contextlib import suppress
 from errno import ENOENT
+from itertools import takewhile
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -35,6 +37,7 @@ from odradek.broker.storage.names import (
     LOG_SUFFIX,
     META_PROPERTIES,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     file_name,
 )
 from odradek.broker.storage.offline.directory_lock import is_locked
@@ -119,9 +122,14 @@ class LiveLogDir:
         return self._files.exists(f"{self.path}/{self._names[partition]}")
 
     def open(self, partition: Partition) -> LiveLog:
-        """Open the log of one of `partitions`. Raises `OSError`, `FileNotFoundError` if it changes meanwhile."""
+        """Open the log of one of `partitions`. Raises `OSError`, `FileNotFoundError` if it changes meanwhile.
+
+        Closes the files of the logs before it. So nothing is read from a file that was replaced since.
+        """
         files = self._files_of(partition)
         del self._listed[partition]
+        self.close()
+        self._descriptors = DescriptorCache(ReadOnlyFiles(), _OPEN_FILES)
         return LiveLog(self, files, self._descriptors, self._starts.get(partition, 0))
 
     def high_watermark(self, partition: Partition) -> int | None:
@@ -145,7 +153,8 @@ class LiveLogDir:
 
     def _files_of(self, partition: Partition) -> PartitionFiles:
         if partition not in self._listed:
-            self._listed[partition] = PartitionFiles(self._files, self.path, self._names[partition], partition)
+            files = ReadOnlyFiles()  # it goes on listing what it has opened
+            self._listed[partition] = PartitionFiles(files, self.path, self._names[partition], partition)
         return self._listed[partition]
 
 
@@ -169,10 +178,7 @@ class LiveLog:
         self._descriptors = descriptors
         self.without_log = sorted(files.segments.keys() - set(files.logs))
         self.identities: dict[int, FileIdentity] = {}
-        segments = [self._segment(files, base_offset) for base_offset in files.logs]
-        if not segments:
-            raise FileNotFoundError(ENOENT, "no segment is in it", self.directory)
-        self.segments = Segments(segments)
+        self.segments = Segments(self._open_segments(files))
         self.start_offset = max(start_offset, self.segments.first.base_offset)
         active = self.segments.active
         high_watermark = log_dir.high_watermark(self.partition)
@@ -181,6 +187,18 @@ class LiveLog:
         self.ends_by_offset = high_watermark is not None
         end_offset = high_watermark if high_watermark is not None else self.last_end
         self.end_offset = max(end_offset, self.start_offset)
+
+    def drop_removed(self) -> bool:
+        """Drop the first segments if retention has removed them since the log was opened; whether it has.
+
+        After a `FileNotFoundError`, a caller can so start again in the log that is left.
+        """
+        *closed, _ = self.segments
+        removed = list(takewhile(lambda segment: self._is_removed(segment.base_offset), closed))
+        self.segments.replace(removed)
+        self.start_offset = max(self.start_offset, self.segments.first.base_offset)
+        self.end_offset = max(self.end_offset, self.start_offset)
+        return bool(removed)
 
     def find_times(self) -> None:
         """Complete the time index of the last segment, which lacks the end of a log that is being written."""
@@ -270,6 +288,30 @@ class LiveLog:
                 since = {entry.producer_id: entry.transaction_first_offset for entry in entries}
                 return {producer: first for producer, first in since.items() if first != NO_OFFSET}, offset
         return {}, self.start_offset
+
+    def _open_segments(self, files: PartitionFiles) -> list[Segment]:
+        """The segments from the last one back to the first one that is still there."""
+        segments: list[Segment] = []
+        for base_offset in reversed(files.logs):
+            try:
+                segments.append(self._segment(files, base_offset))
+            except FileNotFoundError:
+                older = files.logs[: -len(segments) or None]
+                if not segments or not all(map(self._is_removed, older)):
+                    raise
+                break
+        if not segments:
+            raise FileNotFoundError(ENOENT, "no segment is in it", self.directory)
+        return segments
+
+    def _is_removed(self, base_offset: int) -> bool:
+        """Whether a segment is gone, and compaction has put or will put no other one in its place."""
+        path = f"{self.directory}/{file_name(base_offset, LOG_SUFFIX)}"
+        for ending in (SWAP_SUFFIX, ""):  # in this order: a swap loses its ending
+            with suppress(FileNotFoundError):
+                status_of(path + ending)
+                return False
+        return True
 
     def _segment(self, files: PartitionFiles, base_offset: int) -> Segment:
         sizes = {}

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from odradek.broker.storage.cleanable import cleanable_part
 from odradek.broker.storage.log_config import LogConfig
-from odradek.client.record import TopicPartition
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.klog.segments import (
     DirectoryChangesError,
@@ -45,9 +44,9 @@ def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) ->
     with directory:
         topics = {topic for topic in directory.topics() if _is_selected(topic, arguments)}
         for key in directory.partitions(topics):
-            read = partial(_range_of, directory, key, is_committed=is_committed, inactive_only=inactive_only)
+            action = partial(_range_of, is_committed=is_committed, inactive_only=inactive_only)
             try:
-                found = while_it_changes(read, key)
+                found = while_it_changes(partial(directory.read, key, action), key)
             except DirectoryChangesError as error:
                 raise JobError(str(error)) from error
             assert found is not None
@@ -57,10 +56,7 @@ def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) ->
     return ranges
 
 
-def _range_of(
-    directory: LogDirectory, partition: TopicPartition, *, is_committed: bool, inactive_only: bool
-) -> tuple[int, int]:
-    log = directory.open(partition)
+def _range_of(log: PartitionLog, *, is_committed: bool, inactive_only: bool) -> tuple[int, int]:
     end = log.last_stable_offset() if is_committed else log.end_offset
     return log.start_offset, max(_first_uncleanable_offset(log) if inactive_only else end, log.start_offset)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Callable
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from odradek.broker.storage.offline import live_log
 from odradek.client.record import TopicPartition
+from odradek.pipeline.klog import segment_ranges
 from odradek.pipeline.klog import segments as klog_segments
 from odradek.pipeline.klog.plan import OffsetRangeError
 from odradek.pipeline.klog.segments import DirectoryChangesError, LogDirectory, while_it_changes
@@ -73,6 +78,72 @@ def test_a_partition_that_is_deleted_during_planning(writing: Writing, monkeypat
     shutil.copytree(writing.path / "orders-0", deleted)
     with pytest.raises(OffsetRangeError, match="orders-1 was deleted"):
         Reading(writing.path)
+
+
+@pytest.fixture
+def before_each_stat(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Path], None]], None]:
+    """Sets the action that runs before planning reads the status of a file, as another process could act."""
+    status_of = live_log.status_of
+
+    def start(action: Callable[[Path], None]) -> None:
+        def interrupted(path: str) -> os.stat_result:
+            action(Path(path))
+            return status_of(path)
+
+        for module in (live_log, segment_ranges):
+            monkeypatch.setattr(module, "status_of", interrupted)
+
+    return start
+
+
+def mark_deleted(log: Path) -> None:
+    for suffix in (".log", ".index", ".timeindex"):
+        log.with_suffix(suffix).rename(log.with_suffix(f"{suffix}.deleted"))
+
+
+@pytest.mark.parametrize("fail_on_data_loss", ["true", "false"])
+def test_a_plan_is_made_although_retention_removes_a_segment_before_each_look_at_one(
+    writing: Writing,
+    pauses: list[float],
+    before_each_stat: Callable[[Callable[[Path], None]], None],
+    fail_on_data_loss: str,
+) -> None:
+    for _ in range(60):
+        writing.append(1000, key=None)
+    *removed, last = segments(writing.path)
+    assert len(removed) > 20
+
+    def retain(_: Path) -> None:
+        if removed:
+            mark_deleted(removed.pop(0))
+
+    before_each_stat(retain)
+    reading = Reading(writing.path, failOnDataLoss=fail_on_data_loss)
+    assert reading.offsets() == list(range(int(last.stem), 60_000))
+    assert pauses == []
+
+
+def test_segments_that_compaction_is_replacing_do_not_count_as_removed(
+    writing: Writing, pauses: list[float], before_each_stat: Callable[[Callable[[Path], None]], None]
+) -> None:
+    for _ in range(5):
+        writing.append(1000, key=None)
+    first, *_ = segments(writing.path)
+    files = [first.with_suffix(suffix) for suffix in (".log", ".index", ".timeindex")]
+    swaps = [file.with_name(f"{file.name}.swap") for file in files]
+
+    def replace(path: Path) -> None:
+        if path == first and not pauses:
+            for file, swap in zip(files, swaps, strict=True):
+                shutil.copy(file, swap)
+            mark_deleted(first)
+        elif path == swaps[0] and len(pauses) == 1 and path.exists():
+            for file, swap in zip(files, swaps, strict=True):
+                swap.rename(file)
+
+    before_each_stat(replace)
+    assert Reading(writing.path, failOnDataLoss="false").offsets() == list(range(5000))
+    assert len(pauses) == 2
 
 
 def test_fast_retention_does_not_end_a_query_that_allows_it(writing: Writing) -> None:

@@ -40,10 +40,12 @@ def test_missing_topics_and_partitions_are_reported(option: dict[str, str]) -> N
 
 
 def test_offsets_of_a_partition_are_found_without_reading_records() -> None:
-    directory = LogDirectory(str(GOLDEN))
-    log = directory.open(TopicPartition("transactional", 0))
-    assert (log.start_offset, log.end_offset, log.last_stable_offset()) == (0, 66, 66)
-    assert directory.open(TopicPartition("rolled", 0)).end_offset == 20000
+    with LogDirectory(str(GOLDEN)) as directory:
+        transactional = directory.read(
+            TopicPartition("transactional", 0), lambda log: (log.start_offset, log.end_offset, log.last_stable_offset())
+        )
+        rolled = directory.read(TopicPartition("rolled", 0), lambda log: log.end_offset)
+    assert (*transactional, rolled) == (0, 66, 66, 20_000)
 
 
 @pytest.mark.parametrize("make", [False, True])

@@ -32,6 +32,68 @@ def test_a_file_removed_during_a_listing_is_not_listed(tmp_path: Path, monkeypat
     assert len(listings) == 2
 
 
+def test_a_directory_is_listed_although_files_are_removed_during_each_listing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / f"{number:02}.log" for number in range(50)]
+    for file in files:
+        file.touch()
+    scandir = os.scandir
+
+    @contextmanager
+    def slow_scandir(path: str) -> Iterator[list[os.DirEntry[str]]]:
+        with scandir(path) as names:
+            found = list(names)
+        for file in (files.pop(0), files.pop(0)):
+            file.rename(f"{file}.deleted")
+        yield found
+
+    monkeypatch.setattr(os, "scandir", slow_scandir)
+    listed = {entry.name for entry in OsFiles().scan(str(tmp_path))}
+    assert listed == {file.name for file in files}
+
+
+def test_a_file_that_takes_the_name_of_a_removed_one_during_a_listing_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "0.log").write_bytes(b"old")
+    (tmp_path / "0.log.swap").write_bytes(b"compacted")
+    interrupted = False
+
+    class Entry:
+        """An entry whose file is looked at between the two renames of a swap."""
+
+        def __init__(self, entry: os.DirEntry[str]) -> None:
+            self.name = entry.name
+            self._entry = entry
+
+        def is_symlink(self) -> bool:
+            return self._entry.is_symlink()
+
+        def stat(self) -> os.stat_result:
+            nonlocal interrupted
+            if self.name == "0.log" and not interrupted:
+                interrupted = True
+                (tmp_path / "0.log").rename(tmp_path / "0.log.deleted")
+                try:
+                    return self._entry.stat()
+                finally:
+                    (tmp_path / "0.log.swap").rename(tmp_path / "0.log")
+            return self._entry.stat()
+
+    scandir = os.scandir
+
+    @contextmanager
+    def slow_scandir(path: str) -> Iterator[list[Entry]]:
+        with scandir(path) as names:
+            yield [Entry(each) for each in names]
+
+    monkeypatch.setattr(os, "scandir", slow_scandir)
+    sizes = {entry.name: entry.size for entry in OsFiles().scan(str(tmp_path))}
+    assert sizes == {"0.log": 9, "0.log.deleted": 3}
+    assert interrupted
+
+
 def test_a_dangling_link_is_not_listed(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     (tmp_path / "a").touch()

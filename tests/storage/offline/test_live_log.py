@@ -58,6 +58,22 @@ def test_an_open_transaction_holds_the_last_stable_offset(log_dir: LogDir) -> No
     assert LiveLogDir(str(log_dir.path)).open(("t", 0)).last_stable_offset() == 3
 
 
+def test_a_log_whose_file_was_replaced_is_read_from_the_new_file(log_dir: LogDir) -> None:
+    log = log_dir.logs["t", 0]
+    append(log, b"x" * 50)
+    first_size = log.size_bytes
+    append(log, b"y" * 50)
+    with LiveLogDir(str(log_dir.path)) as live_dir:
+        segment = live_dir.open(("t", 0)).segments.first
+        assert segment.locate(1) == (first_size, log.size_bytes - first_size)
+
+        path = Path(segment.log.path)
+        path.with_suffix(".swap").write_bytes(path.read_bytes()[first_size:])
+        path.with_suffix(".swap").replace(path)
+
+        assert live_dir.open(("t", 0)).segments.first.locate(1) == (0, log.size_bytes - first_size)
+
+
 def test_directories_without_a_segment_are_left_out(log_dir: LogDir) -> None:
     (log_dir.path / "notes-2024").mkdir()
     assert LiveLogDir(str(log_dir.path)).partitions == [("t", 0)]
