@@ -9,13 +9,21 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.store.etcd.options import EtcdOptions
 from odradek.broker.metadata.store.sqlite import SqliteStore
 from odradek.broker.metadata.store.store import MetadataStore, StoreFailedError
+from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 
 
-async def open_store(config: BrokerConfig, path: Path, clock: Clock, *, heartbeat: float = 2.0) -> MetadataStore:
+async def open_store(
+    config: BrokerConfig,
+    path: Path,
+    clock: Clock,
+    *,
+    heartbeat: float = 2.0,
+    counts: MetadataStoreCounts | None = None,
+) -> MetadataStore:
     """Open the store in etcd if `config` has endpoints, else the one in the SQLite file at `path`.
 
-    `heartbeat`: the most seconds between two signs of life in etcd. Nothing is sent to etcd yet: `check` does that.
-    Raises `StoreFailedError`.
+    `heartbeat`: the most seconds between two signs of life in etcd; `counts` counts what happens there. Nothing is sent
+    to etcd yet: `check` does that. Raises `StoreFailedError`.
     """
     if not config.metadata_etcd_endpoints:
         return await SqliteStore.open(path)
@@ -25,10 +33,10 @@ async def open_store(config: BrokerConfig, path: Path, clock: Clock, *, heartbea
         raise StoreFailedError(
             f"metadata.etcd.endpoints needs grpcio ({error}): install it with `pip install 'odradek[cluster]'`"
         ) from error
-    return EtcdStore(etcd_options(config, heartbeat), clock)
+    return EtcdStore(etcd_options(config, heartbeat, counts), clock)
 
 
-def etcd_options(config: BrokerConfig, heartbeat: float) -> EtcdOptions:
+def etcd_options(config: BrokerConfig, heartbeat: float, counts: MetadataStoreCounts | None = None) -> EtcdOptions:
     """Return the options of the store in etcd. Raises `StoreFailedError` for a file that cannot be read."""
     return EtcdOptions(
         endpoints=tuple(config.metadata_etcd_endpoints),
@@ -39,6 +47,7 @@ def etcd_options(config: BrokerConfig, heartbeat: float) -> EtcdOptions:
         key=_read("metadata.etcd.key.file", config.metadata_etcd_key_file),
         timeout=config.metadata_etcd_timeout_ms / 1000,
         heartbeat=heartbeat,
+        counts=counts or MetadataStoreCounts(),
     )
 
 

@@ -3,5 +3,6 @@
 | module | what |
 |---|---|
 | `metrics` | the counters: plain integers on small objects, one for each topic, API and listener |
+| `metadata_store` | the counters of the metadata store that several brokers share |
 | `histogram` | quantiles of durations |
 """

@@ -14,6 +14,7 @@ from operator import sub
 from typing import Final
 
 from odradek.broker.metrics.counts.histogram import DurationHistogram
+from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 
 # The number of requests whose times are sorted into buckets together. A time is an object: those of 2,048 requests take
 # 400 KB, too much for the processor's caches. Sorting 256 costs the same for each request.
@@ -213,6 +214,7 @@ class Metrics:
         self.isr_shrinks = 0
         self.unclean_leader_elections = 0
         self.log_flush = FlushMetrics()
+        self.metadata_store = MetadataStoreCounts()
         self.requests_in_flight = 0  # begun by their handlers and not answered yet
         self.loop_idle = 1.0  # share of about the last minute in which the event loop's thread used no CPU
 
@@ -261,5 +263,6 @@ class Metrics:
         for api in self.apis.values():
             api.fade(elapsed)
         self.log_flush.fade(elapsed)
+        self.metadata_store.answered.fade(elapsed)
         for listener in self.listeners.values():
             listener.sample(now)

@@ -12,6 +12,7 @@ from odradek.broker.metadata.store.etcd.store import EtcdStore
 from odradek.broker.metadata.store.opening import etcd_options, open_store
 from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
 from odradek.broker.metadata.store.store import StoreFailedError
+from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.testing.clock import ManualClock
 
 
@@ -28,9 +29,12 @@ async def test_without_endpoints_the_store_is_a_file(tmp_path: Path) -> None:
 
 
 async def test_with_endpoints_the_store_is_etcd(tmp_path: Path) -> None:
-    store = await open_store(_config(endpoints="127.0.0.1:1"), tmp_path / FILE_NAME, ManualClock())
+    counts = MetadataStoreCounts()
+    config = _config(endpoints="127.0.0.1:1")
+    store = await open_store(config, tmp_path / FILE_NAME, ManualClock(), counts=counts)
 
     assert isinstance(store, EtcdStore)
+    assert store.counts is counts
     assert not (tmp_path / FILE_NAME).exists()
     await store.close()
 

@@ -6,7 +6,7 @@ grpcio serves one event loop of a process.
 | module | what |
 |---|---|
 | `store` | `EtcdStore`: ranges, transactions, and what belongs to them: watches, sessions |
-| `options` | the endpoints, credentials and times of a store, and the counts of its errors |
+| `options` | the endpoints, credentials and times of a store |
 | `watch` | one watch: a stream that is resumed at the last whole revision; requests of progress |
 | `revisions` | the batches of a watch: the responses of etcd, split into whole revisions |
 | `session` | a lease that is kept alive, and its deadline |

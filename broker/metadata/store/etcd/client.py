@@ -131,6 +131,8 @@ class Client:
             response = await self._with_token(endpoint, method, request)
         except (NoAnswerError, NotServedError) as error:
             self.check_open()
+            if isinstance(error, NoAnswerError):
+                self.options.counts.unanswered += 1
             await self.leave(endpoint, error)
             raise
         except StoreError as error:
@@ -180,15 +182,24 @@ class Client:
 
     async def _attempt(self, endpoint: Endpoint, method: str, request: bytes) -> bytes:
         token, metadata = await self.metadata(endpoint)
+        self.options.counts.attempts += 1
+        sent = asyncio.get_running_loop().time()
         try:
-            return await endpoint.call(method, request, self.options.timeout, metadata)
+            response = await endpoint.call(method, request, self.options.timeout, metadata)
         except grpc.aio.AioRpcError as rpc_error:
             error = store_error(rpc_error, endpoint.address)
+            if not isinstance(error, NoAnswerError):
+                self._count_answer(sent)
             if isinstance(error, TokenRefusedError):
                 self.authentication.forget(token)
             raise error from rpc_error
         except grpc.aio.BaseError as error:  # the library's own state, for example a connection that is being closed
             raise NoAnswerError(f"etcd at {endpoint.address}: {error!r}") from error
+        self._count_answer(sent)
+        return response
+
+    def _count_answer(self, sent: float) -> None:
+        self.options.counts.answered.record_all((asyncio.get_running_loop().time() - sent,))
 
     async def _unreachable(self) -> StoreError:
         """Return the error of a store without any connection, with the reason of each endpoint."""

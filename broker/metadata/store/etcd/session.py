@@ -98,9 +98,11 @@ class EtcdSession:
                 return  # closed
             except (NoAnswerError, NotServedError, StoreUnreachableError) as error:
                 _LOG.debug("etcd session not renewed", lease=self.lease, error=str(error))
+                self._client.options.counts.renewals_failed += 1
                 sent = self._clock.boot_time() - interval + PAUSE
             except StoreError as error:
                 _LOG.warning("etcd session not renewed", lease=self.lease, error=str(error))
+                self._client.options.counts.renewals_failed += 1
                 sent = self._clock.boot_time()
             else:
                 self._renewed(sent, lease_response(response))

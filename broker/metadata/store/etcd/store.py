@@ -17,7 +17,7 @@ from odradek.broker.metadata.store.etcd.messages import (
     txn_request,
     txn_response,
 )
-from odradek.broker.metadata.store.etcd.options import EtcdCounts, EtcdOptions
+from odradek.broker.metadata.store.etcd.options import EtcdOptions
 from odradek.broker.metadata.store.etcd.session import EtcdSession, revoke
 from odradek.broker.metadata.store.etcd.watch import EtcdWatch
 from odradek.broker.metadata.store.store import (
@@ -30,6 +30,7 @@ from odradek.broker.metadata.store.store import (
     TxnResult,
     check_operations,
 )
+from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
@@ -49,7 +50,7 @@ class EtcdStore:
         self._sessions: dict[int, EtcdSession] = {}
 
     @property
-    def counts(self) -> EtcdCounts:
+    def counts(self) -> MetadataStoreCounts:
         return self._client.options.counts
 
     async def check_server(self, prefix: bytes) -> str:

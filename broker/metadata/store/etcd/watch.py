@@ -134,6 +134,7 @@ class EtcdWatch:
                 continue
             try:
                 await self._follow_one(endpoint)
+                self._client.options.counts.watch_restarts += 1
             except CompactedError:
                 self._client.options.counts.compactions += 1
                 raise

@@ -79,6 +79,7 @@ async def test_a_session_lives_as_long_as_its_owner_reaches_etcd(
         proxy.heal()
     await asyncio.wait_for(lost.lost.wait(), 60)
     assert cut_off.counts.sessions_lost == 1
+    assert cut_off.counts.renewals_failed
     assert (await cut_off.session(2)).lease != lost.lease
 
 
