@@ -9,7 +9,8 @@
 | `time_limit` | the time limit of a request that changes metadata |
 | `current_config` | the broker's configuration as it holds now |
 | `membership` | a broker's session, renewed when it is lost |
-| `cluster_record` | the id of the cluster |
+| `cluster_record` | the id of the cluster; which store a broker accepts |
+| `freeze` | the image stays as it is while the store does not have the cluster |
 | `registration`, `unregistration` | broker epochs and losses between two runs; removing a broker for good |
 | `controller`, `leadership`, `elections` | the controller; its decisions, as pure functions; elections on request |
 | `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |

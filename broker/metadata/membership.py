@@ -7,6 +7,9 @@ keep     ─► whenever the session is lost though this process lives: register
 leave    ─► registration gone, with a note that everything is on disk
 ```
 
+If an operator has deleted the registration, the session is ended and the broker registers again, too. It does not
+register in a store without its cluster: see `freeze`.
+
 A session is lost when its owner was silent for too long: paused, or cut off from the store. The other brokers have then
 taken its partitions over. Nothing restarts: the broker registers again, under a new broker epoch but as the same
 incarnation, and later images contain what it leads and follows.
@@ -19,22 +22,15 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import Identity, Registration
-from odradek.broker.metadata.store.store import (
-    LeaseLostError,
-    MetadataStore,
-    Session,
-    StoreAccessError,
-    StoreFullError,
-    StoreUnreachableError,
-)
+from odradek.broker.metadata.store.store import TEMPORARY_ERRORS, MetadataStore, Session
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.5
-_TEMPORARY = (LeaseLostError, StoreUnreachableError, StoreFullError, StoreAccessError)
 
 
 class Membership:
@@ -49,16 +45,22 @@ class Membership:
         *,
         session_seconds: float,
         wait_for_revision: Callable[[int], Awaitable[None]],
+        wait_until_usable: Callable[[], Awaitable[None]],
         on_epoch: Callable[[int], None],
     ) -> None:
-        """`wait_for_revision` returns when this broker's image has a revision; `on_epoch` is called with each epoch."""
+        """`wait_for_revision` returns when this broker's image has a revision; `on_epoch` is called with each epoch.
+
+        `wait_until_usable` returns when the store has the cluster of this broker.
+        """
         self._store = store
         self._keys = keys
         self._identity = identity
         self._controller = controller
         self._session_seconds = session_seconds
         self._wait_for_revision = wait_for_revision
+        self._wait_until_usable = wait_until_usable
         self._on_epoch = on_epoch
+        self._unregistered = asyncio.Event()
         self._session: Session | None = None
         self._registration: Registration | None = None
         self.epoch = 0
@@ -78,6 +80,7 @@ class Membership:
             patience=self._session_seconds + 1,
         )
         self.epoch = await registration.register()
+        self._unregistered.clear()
         self._registration = registration
         self._on_epoch(self.epoch)
         await self._controller.stand(session)
@@ -94,17 +97,38 @@ class Membership:
         Raises `RegistrationError` if the node id has another owner by then, and `StoreFailedError`.
         """
         while True:
-            assert self._session is not None
-            await self._session.lost.wait()
-            _LOG.warning("session lost, registering again", node_id=self._identity.node_id, epoch=self.epoch)
+            session = self._session
+            assert session is not None
+            await self._ended(session)
+            reason = "session lost" if session.lost.is_set() else "registration deleted"
+            _LOG.warning(f"{reason}, registering again", node_id=self._identity.node_id, epoch=self.epoch)
             await self._register_again()
 
+    def image_changed(self, image: MetadataImage) -> None:
+        """Note whether a new image still has this broker's registration."""
+        registered = image.registered.get(self._identity.node_id)
+        if image.revision >= self.epoch and (registered is None or registered.epoch != self.epoch):
+            self._unregistered.set()
+
+    async def _ended(self, session: Session) -> None:
+        """Return when the session is lost, or the registration is gone."""
+        loop = asyncio.get_running_loop()
+        waiting = [loop.create_task(event.wait()) for event in (session.lost, self._unregistered)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+
     async def _register_again(self) -> None:
+        assert self._session is not None
         while True:
             try:
+                await self._wait_until_usable()
+                await self._session.revoke()  # of a failed attempt, too
                 await self.register()
                 await self.serve()
-            except _TEMPORARY as error:
+            except TEMPORARY_ERRORS as error:
                 _LOG.warning("not registered yet", reason=str(error))
                 await asyncio.sleep(_RETRY_SECONDS)
             else:

@@ -21,6 +21,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.cluster_record import begin_cluster, find_cluster
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.current_config import CurrentConfig
+from odradek.broker.metadata.freeze import Freeze
 from odradek.broker.metadata.image import ImageChange, MetadataImage, TopicImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
@@ -29,6 +30,7 @@ from odradek.broker.metadata.registration import Identity, Installation, Registr
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import (
     KV,
+    TEMPORARY_ERRORS,
     Batch,
     Cmp,
     CompactedError,
@@ -38,9 +40,12 @@ from odradek.broker.metadata.store.store import (
     StoreFailedError,
     TxnResult,
     Watch,
+    created_at,
+    read_key,
 )
 from odradek.broker.metadata.time_limit import limited
 from odradek.broker.metadata.values import ClusterRecord, ControllerRecord, Listener
+from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.randomness import Randomness
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -50,6 +55,8 @@ _LOG = StructuredLogger(__name__)
 
 SESSION_SECONDS = 2.0
 """The time until the session of a broker that is gone expires. The SQLite store ignores it."""
+
+_RETRY_SECONDS = 0.5
 
 OnChange = Callable[[ImageChange], None]
 
@@ -68,6 +75,7 @@ class Metadata:
         on_failure: Callable[[str, BaseException], None],
         session_seconds: float = SESSION_SECONDS,
         is_shared: bool = False,
+        counts: MetadataStoreCounts | None = None,
     ) -> None:
         """`on_failure(part, error)` must stop the broker; `is_shared`: other brokers may use the store, too."""
         self.current_config = CurrentConfig(config)
@@ -85,6 +93,7 @@ class Metadata:
         self._callbacks: list[OnChange] = [lambda change: self.current_config.apply(change.after)]
         self._waiting: dict[asyncio.Future[None], int] = {}
         self._next_image: asyncio.Future[None] | None = None  # for `drain`
+        self._freeze = Freeze(self.keys, installation.cluster_id, counts or MetadataStoreCounts())
         self._failure: StoreError | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._membership: Membership | None = None
@@ -95,6 +104,11 @@ class Metadata:
     def config(self) -> BrokerConfig:
         """The broker's configuration as it holds now."""
         return self.current_config.broker
+
+    @property
+    def why_frozen(self) -> str | None:
+        """Why the image stays as it is, although the store has changed; None if it follows the store."""
+        return self._freeze.reason
 
     async def start(self, listeners: Sequence[Listener]) -> None:
         """Join the cluster; return when this broker runs and every partition that it can lead has its leader.
@@ -121,6 +135,7 @@ class Metadata:
             self._controller,
             session_seconds=self._session_seconds,
             wait_for_revision=self.wait_for_revision,
+            wait_until_usable=self._until_usable,
             on_epoch=self._registered,
         )
         await membership.register()
@@ -145,6 +160,8 @@ class Metadata:
         """
         if self._membership is None or not self.image.brokers.keys() - {self.config.node_id}:
             return
+        if self.why_frozen is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.why_frozen)
         try:
             await self._membership.drain()
             while self._leads_any():
@@ -201,7 +218,8 @@ class Metadata:
         """
         try:
             async with limited():
-                result = await commit(self.store, when, then)
+                await self._freeze.over()
+                result = await commit(self.store, self._in_cluster(when), then)
                 await self.wait_for_revision(result.revision)
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
@@ -211,6 +229,7 @@ class Metadata:
         """Read one key from the store; it may be newer than the image. Raises `KafkaError` as `commit` does."""
         try:
             async with limited():
+                await self._freeze.over()
                 found, _ = await self.store.range(key)
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
@@ -230,9 +249,51 @@ class Metadata:
             owner = "no cluster" if stored is None else f"cluster {stored.id}"
             raise RegistrationError(f"the metadata belong to {owner}, the log directory to {cluster_id}")
 
+    def _in_cluster(self, when: Sequence[Cmp]) -> Sequence[Cmp]:
+        """Return the comparisons `when`, and in a shared store that of the cluster's record.
+
+        So nothing is written into a store that was emptied a moment ago.
+        """
+        return (*when, created_at(self.keys.cluster, self._freeze.record_revision)) if self.is_shared else when
+
+    async def check_cluster(self) -> None:
+        """Freeze the metadata if the store has lost this cluster, or is older than the image. Raises `StoreError`.
+
+        The watch sees a deletion at once, but not a store that began anew: for that, call this once in a while.
+        """
+        seen = self.image.revision
+        record, revision = await read_key(self.store, self.keys.cluster)
+        if not self._freeze.check(record, revision, seen) and self._watch is not None:
+            self._watch.close()
+
+    async def _until_usable(self) -> None:
+        """Return when the store has this cluster. Raises `StoreError`."""
+        await self.check_cluster()
+        await self._freeze.over()
+
     async def _load(self) -> None:
+        """Read everything, and publish it; wait while the store cannot be reached, or does not have this cluster."""
+        while True:
+            try:
+                change = await self._read_all()
+            except TEMPORARY_ERRORS as error:
+                _LOG.warning("metadata not read yet", reason=str(error))
+            else:
+                if change is not None:
+                    break
+            await asyncio.sleep(_RETRY_SECONDS)
+        self._publish(change)
+        self._freeze.thaw()
+
+    async def _read_all(self) -> ImageChange | None:
+        """Read the whole store; None if the metadata are frozen. Raises `StoreError`."""
+        seen = self.image.revision
+        record, revision = await read_key(self.store, self.keys.cluster)
+        if not self._freeze.check(record, revision, seen):
+            return None  # without reading the rest again and again
         kvs, revision = await self.store.range(self.keys.prefix)
-        self._publish(load_image(self.keys, self.image, kvs, revision))
+        record = next((kv for kv in kvs if kv.key == self.keys.cluster), None)
+        return load_image(self.keys, self.image, kvs, revision) if self._freeze.check(record, revision, seen) else None
 
     async def _follow(self) -> None:
         while True:
@@ -240,11 +301,15 @@ class Metadata:
             self._request_progress(max(self._waiting.values(), default=0))
             try:
                 async for batch in watch:
+                    if not self._freeze.check_batch(batch):
+                        watch.close()
+                        break
                     self._apply(batch)
-                return
+                if self.why_frozen is None:
+                    return  # the store is closed
             except CompactedError:
                 _LOG.warning("metadata reloaded, the store has dropped changes", revision=self.image.revision)
-                await self._load()
+            await self._load()
 
     def _request_progress(self, revision: int) -> None:
         """Request progress up to a revision: it may be of a foreign key, for which the watch has no batch."""
@@ -270,6 +335,8 @@ class Metadata:
                 callback(change)
             except Exception as error:  # noqa: BLE001 - the other callbacks must run
                 self._on_failure(f"metadata at revision {image.revision}", error)
+        if self._membership is not None:
+            self._membership.image_changed(image)
         if self._next_image is not None and not self._next_image.done():
             self._next_image.set_result(None)
         self._wake(image.revision)

@@ -33,7 +33,17 @@ import msgspec
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.commit import commit
-from odradek.broker.metadata.store.store import KV, MetadataStore, Put, Session, StoreError, created_at, still
+from odradek.broker.metadata.store.store import (
+    KV,
+    LeaseLostError,
+    MetadataStore,
+    Put,
+    Session,
+    StoreError,
+    created_at,
+    read_key,
+    still,
+)
 from odradek.broker.metadata.values import (
     DRAINING,
     RUNNING,
@@ -134,7 +144,7 @@ class Registration:
                 return self.epoch
 
     async def run(self) -> int:
-        """Register as running. Returns the revision of the change."""
+        """Register as running. Returns the revision of the change. Raises `LeaseLostError` if the session is lost."""
         assert self._value is not None
         running = msgspec.structs.replace(self._value, state=RUNNING)
         known_kv = await self._read(self._known_key)
@@ -155,7 +165,7 @@ class Registration:
             ),
         )
         if not result.ok:
-            raise RegistrationError(f"broker {self._identity.node_id} lost its registration while it started")
+            raise LeaseLostError(f"broker {self._identity.node_id} lost its registration before it was running")
         self._value = running
         return result.revision
 
@@ -219,5 +229,4 @@ class Registration:
         return has_all and (stopped_cleanly or same_boot or same_process)
 
     async def _read(self, key: bytes) -> KV | None:
-        found, _ = await self._store.range(key)
-        return next((kv for kv in found if kv.key == key), None)
+        return (await read_key(self._store, key))[0]

@@ -4,7 +4,7 @@
 |---|---|
 | `/metrics` | the metrics, for Prometheus |
 | `/healthz` | 200 while the event loop runs; restart the process if this fails |
-| `/readyz` | 200 when clients can be served, else 503 with the reason; send no traffic yet |
+| `/readyz` | 200 when clients can be served, with a remark if an operator must look; else 503 with the reason |
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ from odradek.broker.structured_logging import address_text
 
 
 def status_server(
-    collector: Collector, static_labels: Iterable[str], not_ready: Callable[[], str | None]
+    collector: Collector,
+    static_labels: Iterable[str],
+    not_ready: Callable[[], str | None],
+    remark: Callable[[], str | None] = lambda: None,
 ) -> HttpServer:
     """Create a server of the pages above. `not_ready` returns why the broker cannot serve clients, or None if it can.
+
+    `remark` returns what needs an operator, although clients can be served.
 
     `static_labels` have the form of `metrics.static.labels`: `name=value`. Raises ValueError for any other form.
     """
@@ -40,7 +45,8 @@ def status_server(
     async def readiness(_: Request) -> Response:
         reason = not_ready()
         if reason is None:
-            return Response(b"ready\n")
+            remarked = remark()
+            return Response(b"ready\n" if remarked is None else f"ready, but {remarked}\n".encode())
         return Response(f"not ready: {reason}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
 
     return HttpServer({"/metrics": metrics, "/healthz": health, "/readyz": readiness})

@@ -171,6 +171,7 @@ def _metadata(base: Foundation, store: MetadataStore) -> Metadata:
         on_failure=base.on_failure,
         session_seconds=session_seconds(base.config),
         is_shared=base.is_member,
+        counts=base.metrics.metadata_store,
     )
 
 

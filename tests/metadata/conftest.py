@@ -62,6 +62,7 @@ async def start() -> AsyncIterator[Start]:
         cluster_id: str = CLUSTER_ID,
         failures: list[BaseException] | None = None,
         session_seconds: float = 0.2,
+        is_shared: bool = False,
         **overrides: str,
     ) -> Metadata:
         reported = failures if failures is not None else []
@@ -77,6 +78,7 @@ async def start() -> AsyncIterator[Start]:
             randomness=SeededRandomness(node_id + len(started)),
             on_failure=lambda _what, error: reported.append(error),
             session_seconds=session_seconds,
+            is_shared=is_shared,
         )
         started.append(metadata)
         await metadata.start(LISTENERS)

@@ -139,6 +139,10 @@ class StoreFailedError(StoreError):
     """The store has failed, for example because of its disk; every later call raises this."""
 
 
+TEMPORARY_ERRORS = (LeaseLostError, StoreUnreachableError, StoreFullError, StoreAccessError)
+"""The errors after which a running broker tries again; a lost lease needs another session first."""
+
+
 class Session(Protocol):
     """A lease that is kept alive until it is revoked or lost."""
 
@@ -209,6 +213,12 @@ class MetadataStore(Protocol):
     async def close(self) -> None:
         """Finish running transactions and release all resources. Watches end."""
         ...
+
+
+async def read_key(store: MetadataStore, key: bytes) -> tuple[KV | None, int]:
+    """Return a key, None if it does not exist, and the revision of the store. Raises `StoreError`."""
+    found, revision = await store.range(key)
+    return next((kv for kv in found if kv.key == key), None), revision
 
 
 def absent(key: bytes) -> Cmp:
