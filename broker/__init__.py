@@ -10,6 +10,7 @@
 | `coordinator`, `replication` | consumer groups; the partitions on this broker |
 | `interbroker` | this broker as a client of the others in its cluster |
 | `metadata` | the state that the cluster agrees on: topics, brokers, configurations |
+| `metadata_commands` | `odradek metadata`: the metadata store, seen and repaired by an operator |
 | `config`, `metrics` | the properties; what is counted and how it is collected |
 | `storage` | the log on disk |
 | `inspection`, `testing` | offline commands for log directories; a broker in a test suite |

@@ -47,7 +47,10 @@ from odradek.broker.server.server import Server
 from odradek.broker.startup.embedded_config import READ_ONLY, embedded_config
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
 from odradek.broker.startup.metadata_store import (
+    SEEN_REVISION_INTERVAL_MS,
     Readiness,
+    SeenRevision,
+    directories_state,
     open_shared_store,
     shared_cluster_id,
     store_path,
@@ -110,6 +113,7 @@ class Broker:
         self._shared_store = store
         self._is_member = store is not None or bool(config.metadata_etcd_endpoints)  # of a cluster of several brokers
         self._readiness = Readiness()
+        self._seen_revision: SeenRevision | None = None
         self._is_clean = not read_only
         self._has_started = False
 
@@ -180,7 +184,7 @@ class Broker:
         stack.push_async_callback(threads.close)
         if self.config.metrics_port >= 0:
             self.metrics_port = await start_status_pages(
-                self.config, self.metrics, self._gauges, self._clock, stack, self._why_not_ready
+                self.config, self.metrics, self._gauges, self._clock, stack, self._why_not_ready, self._remark
             )
         self._gauges.state = RECOVERY
         store = await self._open_storage(threads)
@@ -217,6 +221,8 @@ class Broker:
         self.services, self._partitions, self._server = parts.services, parts.services.partitions, parts.server
         self.periodic_tasks, self.group_lag = parts.periodic_tasks, parts.group_lag
         self._gauges.attach(self.services, self.log_dirs, self.periodic_tasks.compaction.cleaner, self.group_lag)
+        if self._is_member and not self._read_only:
+            self._seen_revision = SeenRevision(self.services.metadata, self.log_dirs, threads)
         if parts.replication is not None:
             self._stack.push_async_callback(parts.replication.close)
         return parts
@@ -230,12 +236,16 @@ class Broker:
             await skip_known_ids(metadata, self.log_dirs.highest_producer_id)
         await partitions.settled()
         partitions.sort_out_strays(deletes=not self._read_only)
+        if self._seen_revision is not None:
+            await self._seen_revision.store()
 
     def _start_tasks(self, tasks: BackgroundTasks) -> None:
         config = self.config
         if not self._read_only:
             self.periodic_tasks.start(tasks)
             tasks.every("deleted topics", SWEEP_INTERVAL_MS, partial(sweep, self.services.metadata))
+            if self._seen_revision is not None:
+                tasks.every("metadata revision", SEEN_REVISION_INTERVAL_MS, self._seen_revision.check_and_store)
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
         if config.metrics_port >= 0:
             tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
@@ -244,6 +254,10 @@ class Broker:
         if self.failed.is_set():
             return "it failed"
         return None if self._gauges.state == RUNNING else self._readiness.reason
+
+    def _remark(self) -> str | None:
+        reason = None if self._partitions is None else self.services.metadata.why_frozen
+        return None if reason is None else f"the metadata are frozen: {reason}"
 
     async def _open_storage(self, threads: DiskThreads) -> MetadataStore:
         """Open the log directories and the metadata store; `startup.metadata_store` has the order."""
@@ -265,9 +279,11 @@ class Broker:
             )
             stack.push_async_callback(store.close)
             return store
-        store = self._shared_store or await open_shared_store(config, self._clock, stack, self._readiness)
-        stored_id = await threads.run(log_dirs.stored_cluster_id)
-        cluster_id = await shared_cluster_id(config, store, stored_id, self._clock, self._randomness)
+        store = self._shared_store or await open_shared_store(
+            config, self._clock, stack, self._readiness, self.metrics.metadata_store
+        )
+        state = await threads.run(directories_state, log_dirs)
+        cluster_id = await shared_cluster_id(config, store, state, self._clock, self._randomness)
         await open_log_dirs(log_dirs, config, threads, self._clock, cluster_id)
         stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
         return store
@@ -282,6 +298,8 @@ class Broker:
         except KafkaError as error:
             self._is_clean = False
             _LOG.error("logs not flushed", error=str(error))
+        if self._seen_revision is not None:
+            await self._seen_revision.store()
         await metadata.stop(clean=self._is_clean and self._has_started and not self.log_dirs.offline)
 
     @staticmethod

@@ -5,6 +5,7 @@
 | `odradek broker …` | `odradek.broker.__main__` |
 | `odradek inspect …`, `odradek verify …` | `odradek.broker.inspection.command` |
 | `odradek topics …` and the rest of its group, `odradek dump-log …` | `odradek.client.__main__`, then its module |
+| `odradek metadata show …` | `odradek.broker.metadata_commands.command` |
 | `odradek protocol list …` | `odradek.protocol.__main__` |
 | `odradek pipeline export …` | `odradek.pipeline.__main__`, then the job's module |
 | `odradek decode …`, `odradek export …` | the same as behind `protocol` or `pipeline`; not `list` and `verify` |
@@ -35,6 +36,16 @@ class Command(NamedTuple):
 
 SERVER = {
     "broker": Command("Run a broker", "odradek.broker.__main__"),
+}
+METADATA = {
+    "show": Command(
+        "Print cluster, brokers and topics in the metadata store", "odradek.broker.metadata_commands.command"
+    ),
+    "dump": Command("Print every key of the metadata store", "odradek.broker.metadata_commands.command"),
+    "create-cluster": Command(
+        "Make the cluster again in a store that has lost it", "odradek.broker.metadata_commands.command"
+    ),
+    "accept-backup": Command("Accept etcd restored from a backup", "odradek.broker.metadata_commands.command"),
 }
 LOG_DIRECTORIES = {
     "inspect": Command("List partitions, segments, batches and index entries", "odradek.broker.inspection.command"),
@@ -88,6 +99,7 @@ WITHOUT_ITS_GROUP = {
 
 _GROUPS = {
     "Server": SERVER,
+    "The metadata store of a cluster": {f"metadata {name}": command for name, command in METADATA.items()},
     "Log directories, without a server": LOG_DIRECTORIES,
     "Clusters and their records": CLUSTER,
     "Kafka's wire protocol": {f"protocol {name}": command for name, command in PROTOCOL.items()},
@@ -108,6 +120,8 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
         status = import_module("odradek.client.__main__").main(arguments, program)
     elif first in ("broker", "protocol", "pipeline"):
         status = import_module(f"odradek.{first}.__main__").main(rest, f"{program} {first}")
+    elif first == "metadata":
+        status = import_module(METADATA["show"].module).main(rest, f"{program} metadata")
     elif first in WITHOUT_ITS_GROUP:
         group = WITHOUT_ITS_GROUP[first]
         status = import_module(f"odradek.{group}.__main__").main(arguments, f"{program} {group}")
@@ -116,7 +130,7 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
     else:
         # Later ones win: `verify` is the command, not the pipeline's job.
         commands = [name for group in reversed(_GROUPS.values()) for name in group]
-        complaint = unknown_command(first, [*commands, "protocol", "pipeline", "--version"], program)
+        complaint = unknown_command(first, [*commands, "metadata", "protocol", "pipeline", "--version"], program)
         print(f"usage: {program} COMMAND …\n{program}: error: {complaint}", file=sys.stderr)
         status = WRONG_COMMAND_LINE
     return status

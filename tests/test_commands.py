@@ -15,13 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from odradek.commands import CLUSTER, JOBS, LOG_DIRECTORIES, PROTOCOL, SERVER, WITHOUT_ITS_GROUP, help_text
+from odradek.commands import CLUSTER, JOBS, LOG_DIRECTORIES, METADATA, PROTOCOL, SERVER, WITHOUT_ITS_GROUP, help_text
 
 pytestmark = pytest.mark.process
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 MODULES = sorted(
-    {command.module for group in (SERVER, LOG_DIRECTORIES, CLUSTER, PROTOCOL, JOBS) for command in group.values()}
+    {
+        command.module
+        for group in (SERVER, METADATA, LOG_DIRECTORIES, CLUSTER, PROTOCOL, JOBS)
+        for command in group.values()
+    }
 )
 
 
@@ -53,6 +57,7 @@ def test_help_lists_every_command_in_its_group() -> None:
     shown = run("--help").stdout
     for group, prefix in (
         (SERVER, ""),
+        (METADATA, "metadata "),
         (LOG_DIRECTORIES, ""),
         (CLUSTER, ""),
         (PROTOCOL, "protocol "),
@@ -73,8 +78,10 @@ def typed_in_documentation() -> list[list[str]]:
 
 def test_commands_of_the_documentation_exist() -> None:
     typed = typed_in_documentation()
-    assert {"broker", "inspect", "verify", "dump-log", *CLUSTER, "protocol", "pipeline"} <= {line[0] for line in typed}
-    groups = {"protocol": PROTOCOL, "pipeline": JOBS}
+    assert {"broker", "metadata", "inspect", "verify", "dump-log", *CLUSTER, "protocol", "pipeline"} <= {
+        line[0] for line in typed
+    }
+    groups = {"metadata": METADATA, "protocol": PROTOCOL, "pipeline": JOBS}
     for command, *rest in typed:
         known = {*SERVER, *LOG_DIRECTORIES, *CLUSTER, *groups, *WITHOUT_ITS_GROUP, "COMMAND", "--help", "--version"}
         assert command in known, command
@@ -104,6 +111,10 @@ def cpu_seconds_of_help() -> float:
         (("topics", "--help"), ("odradek.broker", "odradek.pipeline", "odradek.protocol", "asyncio")),
         (("protocol", "list"), ("odradek.broker", "odradek.client", "odradek.pipeline", "asyncio")),
         (("broker", "--help"), ("odradek.client", "odradek.pipeline")),
+        (
+            ("metadata", "show", "--help"),
+            ("odradek.client", "odradek.pipeline", "odradek.broker.server", "odradek.broker.broker", "grpc"),
+        ),
         (
             ("inspect", "--help"),
             ("odradek.client", "odradek.pipeline", "odradek.broker.server", "odradek.broker.broker"),

@@ -18,6 +18,8 @@ records of a compacted topic after a week.
 Not adopted are a topic whose partitions have different ids, or the id of another topic; a topic that Kafka's controller
 had deleted; a directory without a segment, whatever its name is.
 
+In a store that several brokers share, `odradek metadata create-cluster` may name one of them in `/adopting`.
+
 Adoption runs once, to the end: `Metadata` writes `/adopting` together with the cluster record, and the key is deleted
 when all topics exist. So the next start continues an interrupted adoption, and no directory that appears later becomes
 a topic.
@@ -50,6 +52,11 @@ INTERNAL_TOPIC_CONFIGS: Mapping[str, dict[str, str]] = {
 """The properties with which Kafka's coordinators create their topics. Without them their records would be lost."""
 
 
+def adopter(node_id: int) -> bytes:
+    """Return the value of `/adopting` that names one broker; an empty value names any."""
+    return b"%d" % node_id
+
+
 async def adopt_if_due(
     metadata: Metadata, log_dirs: LogDirs, read_kraft_topics: Callable[[], Awaitable[KraftTopics | None]]
 ) -> None:
@@ -58,7 +65,8 @@ async def adopt_if_due(
     Returns when the image has them. With a directory offline, a later start adopts. Raises KafkaError
     KAFKA_STORAGE_ERROR.
     """
-    if await metadata.read(metadata.keys.adopting) is None:
+    due = await metadata.read(metadata.keys.adopting)
+    if due is None or due.value not in (b"", adopter(metadata.config.node_id)):
         return
     if log_dirs.offline:
         _LOG.warning("topics not adopted while a log directory is offline", first=log_dirs.offline[0].path)

@@ -20,14 +20,17 @@ from typing import Final
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
-from odradek.broker.metadata.cluster_record import cluster_to_join
+from odradek.broker.metadata.cluster_record import DirectoriesState, cluster_to_join
 from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.opening import open_store
 from odradek.broker.metadata.store.sqlite import FILE_NAME, copy_store
-from odradek.broker.metadata.store.store import MetadataStore, StoreUnreachableError
+from odradek.broker.metadata.store.store import TEMPORARY_ERRORS, MetadataStore, StoreUnreachableError
 from odradek.broker.metadata.values import ClusterRecord
+from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.randomness import Randomness
 from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.uuids import uuid_to_text
 
@@ -37,6 +40,8 @@ _RETRY_SECONDS: Final = 0.5
 _LOG_SECONDS: Final = 10.0
 _EXPIRY_MARGIN_MS: Final = 1000
 _SHORTEST_SESSION_SECONDS: Final = 2
+
+SEEN_REVISION_INTERVAL_MS: Final = 60_000
 
 STARTING: Final = "it is starting"
 
@@ -69,10 +74,11 @@ async def store_path(log_dir: Path, read_only: bool, threads: DiskThreads, stack
 
 
 async def open_shared_store(
-    config: BrokerConfig, clock: Clock, stack: AsyncExitStack, readiness: Readiness
+    config: BrokerConfig, clock: Clock, stack: AsyncExitStack, readiness: Readiness, counts: MetadataStoreCounts
 ) -> MetadataStore:
     """Open the store in etcd, to be closed by `stack`, and return it when it can be used; see `reach`."""
-    store = await open_store(config, Path(), clock, heartbeat=config.broker_heartbeat_interval_ms / 1000)
+    heartbeat = config.broker_heartbeat_interval_ms / 1000
+    store = await open_store(config, Path(), clock, heartbeat=heartbeat, counts=counts)
     stack.push_async_callback(store.close)
     await reach(store, Keys(config.metadata_etcd_namespace), clock, readiness)
     return store
@@ -99,11 +105,41 @@ async def reach(store: MetadataStore, keys: Keys, clock: Clock, readiness: Readi
 
 
 async def shared_cluster_id(
-    config: BrokerConfig, store: MetadataStore, stored_id: str | None, clock: Clock, randomness: Randomness
+    config: BrokerConfig, store: MetadataStore, directories: DirectoriesState, clock: Clock, randomness: Randomness
 ) -> str:
-    """Return the id of the cluster in a shared store; `stored_id` is that of the log directories, None if they are new.
+    """Return the id of the cluster in a shared store, after a check whether the log directories may join it.
 
     Raises `RegistrationError`, `StoreError`.
     """
     new = ClusterRecord(config.cluster_id or uuid_to_text(randomness.uuid()), clock.time_ms())
-    return await cluster_to_join(store, Keys(config.metadata_etcd_namespace), stored_id, new)
+    return await cluster_to_join(store, Keys(config.metadata_etcd_namespace), directories, new)
+
+
+def directories_state(log_dirs: LogDirs) -> DirectoriesState:
+    """Read what the log directories say before they are opened. Blocks. Raises as `LogDirs.stored_cluster_id`."""
+    return DirectoriesState(log_dirs.stored_cluster_id(), log_dirs.stored_metadata_revision())
+
+
+class SeenRevision:
+    """The highest revision that this broker has seen, stored in its log directories for the check at the next start."""
+
+    def __init__(self, metadata: Metadata, log_dirs: LogDirs, threads: DiskThreads) -> None:
+        self._metadata = metadata
+        self._log_dirs = log_dirs
+        self._threads = threads
+        self._stored = 0
+
+    async def store(self) -> None:
+        """Store it if it has changed."""
+        revision = self._metadata.image.revision
+        if revision > self._stored:
+            await self._threads.run(self._log_dirs.store_metadata_revision, revision)
+            self._stored = revision
+
+    async def check_and_store(self) -> None:
+        """Check that the store has not become older than the image, and store the revision. For a periodic call."""
+        try:
+            await self._metadata.check_cluster()
+        except TEMPORARY_ERRORS as error:
+            _LOG.debug("metadata store not checked", reason=str(error))
+        await self.store()

@@ -21,17 +21,19 @@ async def start_status_pages(
     clock: Clock,
     stack: AsyncExitStack,
     why_not_ready: Callable[[], str | None],
+    remark: Callable[[], str | None],
 ) -> int:
     """Serve the pages until `stack` ends them, and return the port.
 
-    `why_not_ready` returns why the broker serves no clients, None if it does. Raises OSError.
+    `why_not_ready` returns why the broker serves no clients, None if it does; `remark`, what needs an operator although
+    it does. Raises OSError.
     """
     # Not at the top: importing the Prometheus client takes a third of the time of a start.
     from odradek.broker.metrics.collectors.dialects import broker_registry
     from odradek.broker.server.status import start_status_server, status_server
 
     registry = broker_registry(config, metrics, gauges, clock)
-    server = status_server(registry, config.metrics_static_labels, why_not_ready)
+    server = status_server(registry, config.metrics_static_labels, why_not_ready, remark)
     stack.push_async_callback(server.stop)
     host, port = await start_status_server(server, config.metrics_host, config.metrics_port)
     _LOG.info("metrics served", address=(host, port))

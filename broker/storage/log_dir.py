@@ -29,6 +29,7 @@ from odradek.broker.storage.checkpoints.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
+from odradek.broker.storage.checkpoints.metadata_revision import read_metadata_revision, write_metadata_revision
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint, Partition
 from odradek.broker.storage.disk.deletions import DeletionJob, Deletions, remove_partition
 from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY, DescriptorCache
@@ -155,6 +156,21 @@ class LogDir:
         if any(entry.is_directory and parse_partition_directory(entry.name) for entry in entries):
             raise LogDirRefusedError(f"log directory {self._path} has partitions, but no {META_PROPERTIES}")
         return None
+
+    def stored_metadata_revision(self) -> int:
+        """The highest revision of the metadata store that was stored here, 0 without; the directory need not be open.
+
+        Raises `MalformedFileError`, `OSError`.
+        """
+        return read_metadata_revision(self._files, self._path)
+
+    def store_metadata_revision(self, revision: int) -> None:
+        """Replace the stored revision, durably. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
+        self.failure.check()
+        try:
+            write_metadata_revision(self._files, self._path, revision)
+        except OSError as error:
+            raise self.failure.fail("writing the revision of the metadata", error) from error
 
     def _take_lock(self) -> None:
         try:

@@ -63,6 +63,23 @@ class LogDirs:
         stored = (directory.stored_cluster_id() for directory in self.directories)
         return next((each for each in stored if each is not None), None)
 
+    def stored_metadata_revision(self) -> int:
+        """The highest revision of the metadata store that is stored in a directory, 0 without. They need not be open.
+
+        Raises `MalformedFileError`.
+        """
+        highest = 0
+        for directory in self.directories:
+            try:
+                highest = max(highest, directory.stored_metadata_revision())
+            except OSError:
+                continue  # opening the directory decides whether the broker can do without it
+        return highest
+
+    def store_metadata_revision(self, revision: int) -> None:
+        """Store the revision in all directories that work."""
+        self._each(lambda directory: directory.store_metadata_revision(revision))
+
     def open(
         self,
         config_for: ConfigForTopic,

@@ -47,6 +47,8 @@ RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+METADATA_REVISION = "odradek-metadata-revision"
+"""Not Kafka's, which ignores it."""
 
 RAFT_METADATA = "__cluster_metadata"
 """The log of a Kafka controller in the same directory; brokers do not serve it."""

@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from odradek.broker.config import BrokerConfig
-from odradek.broker.metadata.cluster_record import find_cluster
+from odradek.broker.metadata.cluster_record import DirectoriesState, find_cluster
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
@@ -17,6 +17,7 @@ from odradek.broker.testing.clock import ManualClock
 from tests.client.virtual_time import simulated
 
 KEYS = Keys()
+NEW = DirectoriesState(None)
 
 
 def _config(**properties: str) -> BrokerConfig:
@@ -75,17 +76,15 @@ async def test_the_first_broker_with_new_directories_begins_the_cluster() -> Non
     store, clock = InMemoryStore(), ManualClock()
 
     ids = await asyncio.gather(
-        *(shared_cluster_id(_config(), store, None, clock, SeededRandomness(seed)) for seed in range(3))
+        *(shared_cluster_id(_config(), store, NEW, clock, SeededRandomness(seed)) for seed in range(3))
     )
 
     record = await find_cluster(store, KEYS)
     assert record is not None
     assert set(ids) == {record.id}
     assert record.created == clock.time_ms()
-    assert await shared_cluster_id(_config(), store, record.id, clock, SeededRandomness(9)) == record.id
-    assert await shared_cluster_id(_config(), store, "another", clock, SeededRandomness(9)) == record.id, (
-        "the log directory refuses it"
-    )
+    of_it = DirectoriesState(record.id, 1)
+    assert await shared_cluster_id(_config(), store, of_it, clock, SeededRandomness(9)) == record.id
     assert not [kv for kv in (await store.range(KEYS.prefix))[0] if kv.key == KEYS.adopting]
 
 
@@ -93,14 +92,40 @@ async def test_a_cluster_id_may_be_configured() -> None:
     store = InMemoryStore()
     config = _config(cluster_id="MkU3OEVBNTcwNTJENDM2Qk")
 
-    assert await shared_cluster_id(config, store, None, ManualClock(), SeededRandomness(1)) == "MkU3OEVBNTcwNTJENDM2Qk"
+    assert await shared_cluster_id(config, store, NEW, ManualClock(), SeededRandomness(1)) == "MkU3OEVBNTcwNTJENDM2Qk"
 
 
 async def test_a_store_without_a_cluster_takes_no_broker_that_has_one() -> None:
     """It may have been emptied: its topics would be unknown, and the logs in the directory strays."""
     store = InMemoryStore()
 
-    with pytest.raises(RegistrationError, match=r"no cluster under /odradek/v1.*of cluster old.*restore a backup"):
-        await shared_cluster_id(_config(), store, "old", ManualClock(), SeededRandomness(1))
+    with pytest.raises(
+        RegistrationError, match=r"no cluster under /odradek/v1.*of cluster old.*restore a backup"
+    ) as no:
+        await shared_cluster_id(_config(), store, DirectoriesState("old"), ManualClock(), SeededRandomness(1))
 
+    assert "`odradek metadata create-cluster`" in str(no.value)
     assert await store.range(b"") == ([], 0)
+
+
+async def test_a_store_that_is_older_than_the_directories_takes_no_broker() -> None:
+    """A restored backup: it would give out epochs again that the directories have seen already."""
+    store = InMemoryStore()
+    cluster_id = await shared_cluster_id(_config(), store, NEW, ManualClock(), SeededRandomness(1))
+    kvs = await store.range(b"")
+
+    with pytest.raises(RegistrationError, match=r"at revision 1, .* have seen 2: .*older") as refused:
+        await shared_cluster_id(_config(), store, DirectoriesState(cluster_id, 2), ManualClock(), SeededRandomness(1))
+
+    assert "`odradek metadata accept-backup`" in str(refused.value)
+    assert await store.range(b"") == kvs
+
+
+async def test_a_store_of_another_cluster_takes_no_broker() -> None:
+    store = InMemoryStore()
+    cluster_id = await shared_cluster_id(_config(), store, NEW, ManualClock(), SeededRandomness(1))
+
+    with pytest.raises(RegistrationError, match=rf"has cluster {cluster_id}, .* of cluster another") as refused:
+        await shared_cluster_id(_config(), store, DirectoriesState("another"), ManualClock(), SeededRandomness(1))
+
+    assert "`odradek metadata show`" in str(refused.value)

@@ -24,6 +24,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
@@ -55,6 +56,26 @@ def copy_store(path: Path, directory: Path) -> None:
     for source in (path, path.with_name(f"{path.name}-wal")):
         if source.exists():
             shutil.copyfile(source, directory / source.name)
+
+
+def read_file(path: Path) -> tuple[list[KV], int]:
+    """Return all keys of the file at `path` and its revision, without a change; a broker may be using it.
+
+    Raises `StoreFailedError`.
+    """
+    if not path.exists():
+        raise StoreFailedError(f"{path} does not exist: no broker alone has run with these log.dirs")
+    # Without a write-ahead log nobody writes, and SQLite need not create files beside it to make that sure.
+    mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
+        ) as connection:
+            connection.execute("BEGIN")  # both queries see one state
+            revision = connection.execute("SELECT revision FROM store").fetchone()[0]
+            return [KV(*row) for row in connection.execute("SELECT * FROM kv ORDER BY key")], revision
+    except (sqlite3.Error, TypeError) as error:
+        raise StoreFailedError(f"cannot read the metadata in {path}: {error}") from error
 
 
 class SqliteStore(EmbeddedStore):

@@ -1,0 +1,69 @@
+"""The metadata store that a configuration names: in etcd, or the file of a broker alone, which is read only."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.image_builder import load_image
+from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.store.opening import open_store
+from odradek.broker.metadata.store.sqlite import FILE_NAME, read_file
+from odradek.broker.metadata.store.store import KV, MetadataStore, StoreFailedError
+from odradek.broker.metadata.values import ClusterRecord, decode_cluster
+
+
+class StoredMetadata(NamedTuple):
+    """All keys of a cluster at one revision of the store; `place`: where it is, for people."""
+
+    place: str
+    keys: Keys
+    kvs: list[KV]
+    revision: int
+
+    @property
+    def cluster(self) -> ClusterRecord | None:
+        return next((decode_cluster(kv.value) for kv in self.kvs if kv.key == self.keys.cluster), None)
+
+    def image(self) -> MetadataImage:
+        """Return the image that a broker would have. Raises `StoreError` for a value that cannot be read."""
+        return load_image(self.keys, MetadataImage(), self.kvs, self.revision).after
+
+
+@asynccontextmanager
+async def shared_store(config: BrokerConfig, clock: Clock) -> AsyncIterator[MetadataStore]:
+    """Open the store in etcd. Raises `StoreError` if it cannot be used, or if the configuration names none."""
+    if not config.metadata_etcd_endpoints:
+        raise StoreFailedError(
+            "metadata.etcd.endpoints is not set: the metadata of a broker alone are in its first log directory, and"
+            " need no repair"
+        )
+    store = await open_store(config, Path(), clock)
+    try:
+        await store.check(Keys(config.metadata_etcd_namespace).prefix)
+        yield store
+    finally:
+        await store.close()
+
+
+async def read_metadata(config: BrokerConfig, clock: Clock) -> StoredMetadata:
+    """Read everything, also beside a running broker. Raises `StoreError`."""
+    keys = Keys(config.metadata_etcd_namespace)
+    if not config.metadata_etcd_endpoints:
+        path = Path(config.log_dirs[0]) / FILE_NAME
+        kvs, revision = read_file(path)
+        return StoredMetadata(str(path), keys, [kv for kv in kvs if kv.key.startswith(keys.prefix)], revision)
+    async with shared_store(config, clock) as store:
+        return await read_shared(config, store)
+
+
+async def read_shared(config: BrokerConfig, store: MetadataStore) -> StoredMetadata:
+    """Read everything from a store in etcd. Raises `StoreError`."""
+    keys = Keys(config.metadata_etcd_namespace)
+    kvs, revision = await store.range(keys.prefix + b"/")
+    return StoredMetadata(f"etcd at {', '.join(config.metadata_etcd_endpoints)}", keys, kvs, revision)
