@@ -25,6 +25,7 @@ from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leadership import Decision, choose_leader
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import (
+    TEMPORARY_ERRORS,
     Cmp,
     DeletePrefix,
     LeaseLostError,
@@ -45,6 +46,7 @@ _LOG = StructuredLogger(__name__)
 
 PARTITIONS_PER_TRANSACTION = 120
 """With the comparison of the controller's epoch it is below the store's limit of 128."""
+_RETRY_SECONDS = 0.5
 _NAMED = 10
 """The number of partitions that one line of the log names."""
 
@@ -134,6 +136,13 @@ class Controller:
                 await self._act(image)
             except LeaseLostError:
                 continue  # until `stand`
+            except TEMPORARY_ERRORS as error:
+                # The store is full, say: an operator must correct it, and then everything must be looked at again.
+                _LOG.warning("controller waits for the metadata store", reason=str(error))
+                self._seen = None
+                self._changed.set()
+                await asyncio.sleep(_RETRY_SECONDS)
+                continue
             # The outcome of a transaction arrives as an image; until then there may be more to do.
             if self._image is not None and self._image.revision < self._answered:
                 self._request_progress(self._answered)
