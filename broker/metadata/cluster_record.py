@@ -9,6 +9,7 @@ brokers share, the record decides:
 | has a cluster | are of that one | the broker joins |
 | has a cluster, at a lower revision than | have seen | refused: an older copy, whose epochs would be given out again |
 | has a cluster | are of another one | refused |
+| has a cluster of a later version | any | refused |
 | has none | are new | a cluster begins |
 | has none | are of a cluster | refused: the store may have been emptied, and its topics are unknown |
 
@@ -23,7 +24,7 @@ from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import MetadataStore, Op, Put, absent, read_key
-from odradek.broker.metadata.values import ClusterRecord, decode_cluster, encode
+from odradek.broker.metadata.values import FEATURE_LEVEL, ClusterRecord, decode_cluster, encode
 
 _WHERE: Final = "metadata.etcd.endpoints and metadata.etcd.namespace"
 
@@ -71,6 +72,9 @@ async def cluster_to_join(store: MetadataStore, keys: Keys, directories: Directo
 
 def why_refused(found: ClusterRecord | None, revision: int, directories: DirectoriesState, keys: Keys) -> str | None:
     """Return why log directories may not join the cluster `found` in a store at `revision`, None if they may."""
+    if found is not None and found.feature_level > FEATURE_LEVEL:
+        level = found.feature_level
+        return f"the cluster needs feature level {level}, this version has {FEATURE_LEVEL}: install a newer one"
     if directories.cluster_id is None:
         return None
     if found is None:

@@ -20,6 +20,9 @@ If the node id is registered already, there are two cases:
 |---|---|
 | of this process; or of this log directory since the same boot: the lock on it proves that its owner is dead | revoke |
 | any other, of a moved or copied directory, say | wait for its end; refused if its owner keeps it alive |
+
+The lock proves nothing if the directory was copied on one machine. Two such brokers would revoke each other's lease for
+ever. So an owner that came back after a revocation, or that registered while this process was registered, is alive.
 """
 
 from __future__ import annotations
@@ -124,6 +127,7 @@ class Registration:
         self._key = keys.broker_id(identity.node_id)
         self._known_key = keys.broker_known(identity.node_id)
         self._value: BrokerRegistration | None = None
+        self._revoked: set[str] = set()  # incarnations
         self.epoch = 0
 
     async def register(self) -> int:
@@ -190,8 +194,9 @@ class Registration:
         """Return when the old registration has ended. Raises `RegistrationError` if its owner keeps it alive."""
         owner, identity = decode_registration(old.value), self._identity
         log_dir = owner.log_dirs[0] if owner.log_dirs else known.log_dir if known is not None else "unknown"
-        since_this_boot = owner.boot_id == identity.boot_id != ""
-        if owner.incarnation == identity.incarnation or (log_dir == identity.log_dirs[0] and since_this_boot):
+        is_of_directory = log_dir == identity.log_dirs[0]
+        if owner.incarnation == identity.incarnation or (is_of_directory and self._is_dead(owner)):
+            self._revoked.add(owner.incarnation)
             await self._store.revoke(owner.lease)
             return
         give_up_at = asyncio.get_running_loop().time() + self._patience
@@ -201,10 +206,16 @@ class Registration:
             if present is None or present.create_revision != old.create_revision:
                 return
         places = ", ".join(f"{each.host}:{each.port}" for each in owner.listeners)
+        copied = ", so one is a copy" if is_of_directory else ""
         raise RegistrationError(
             f"node.id {identity.node_id} is in use by another broker, which is alive (listeners {places},"
-            f" log directory {log_dir}; this one has {identity.log_dirs[0]})"
+            f" log directory {log_dir}; this one has {identity.log_dirs[0]}{copied})"
         )
+
+    def _is_dead(self, owner: BrokerRegistration) -> bool:
+        """Whether the lock on the log directory proves that the owner of another registration of it is dead."""
+        since_this_boot = owner.boot_id == self._identity.boot_id != ""
+        return since_this_boot and not self._previous_epoch and owner.incarnation not in self._revoked
 
     def _registration(self, known: KnownBroker | None) -> BrokerRegistration:
         intact = known is not None and self._is_intact(known)

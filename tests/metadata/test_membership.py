@@ -15,6 +15,16 @@ from odradek.broker.metadata.values import decode_registration
 from tests.metadata.conftest import Start, until
 
 
+class _Failures(list[BaseException]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.reported = asyncio.Event()
+
+    def append(self, error: BaseException) -> None:
+        super().append(error)
+        self.reported.set()
+
+
 async def _end_session(store: InMemoryStore, metadata: Metadata) -> None:
     """End the lease of a live broker, as the store does after silence."""
     ((kv, *_), _) = await store.range(metadata.keys.broker_id(metadata.config.node_id))
@@ -48,6 +58,22 @@ async def test_a_node_id_of_a_live_broker_is_refused(
         await start(shared, 1, **clone)
 
     assert first.image.brokers[1].epoch == first.broker_epoch
+
+
+async def test_two_brokers_with_copies_of_a_directory_do_not_end_each_other_for_ever(
+    shared: InMemoryStore, start: Start
+) -> None:
+    """On one machine, without a common lock. The first one lives, so the lock did not prove its death."""
+    failures = _Failures()
+    first = await start(shared, log_dir_id="copied", failures=failures)
+
+    second = await start(shared, log_dir_id="copied")
+
+    await asyncio.wait_for(failures.reported.wait(), 30)
+    [error] = failures
+    assert isinstance(error, RegistrationError)
+    assert "so one is a copy" in str(error)
+    assert second.image.brokers[1].epoch == second.broker_epoch > first.broker_epoch
 
 
 async def test_a_moved_directory_waits_for_the_end_of_the_old_session(shared: InMemoryStore, start: Start) -> None:

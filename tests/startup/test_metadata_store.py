@@ -6,11 +6,12 @@ import logging
 import pytest
 
 from odradek.broker.config import BrokerConfig
-from odradek.broker.metadata.cluster_record import DirectoriesState, find_cluster
+from odradek.broker.metadata.cluster_record import DirectoriesState, begin_cluster, find_cluster
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import StoreAccessError, StoreUnreachableError
+from odradek.broker.metadata.values import ClusterRecord
 from odradek.broker.randomness import SeededRandomness
 from odradek.broker.startup.metadata_store import Readiness, reach, session_seconds, shared_cluster_id
 from odradek.broker.testing.clock import ManualClock
@@ -119,6 +120,14 @@ async def test_a_store_that_is_older_than_the_directories_takes_no_broker() -> N
 
     assert "`odradek metadata accept-backup`" in str(refused.value)
     assert await store.range(b"") == kvs
+
+
+async def test_a_cluster_of_a_later_version_takes_no_broker() -> None:
+    store = InMemoryStore()
+    await begin_cluster(store, KEYS, ClusterRecord("later", 0, feature_level=2), adopts=False)
+
+    with pytest.raises(RegistrationError, match="needs feature level 2, this version has 1"):
+        await shared_cluster_id(_config(), store, NEW, ManualClock(), SeededRandomness(1))
 
 
 async def test_a_store_of_another_cluster_takes_no_broker() -> None:
