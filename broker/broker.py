@@ -225,6 +225,7 @@ class Broker:
             self._seen_revision = SeenRevision(self.services.metadata, self.log_dirs, threads)
         if parts.replication is not None:
             self._stack.push_async_callback(parts.replication.close)
+            self._gauges.attach_fetchers(parts.replication.fetchers)
         return parts
 
     async def _join_cluster(self, server: Server, threads: DiskThreads) -> None:

@@ -131,6 +131,7 @@ class IsrChanges:
                 if await self._attempt(partition, change):
                     return
             except (KafkaError, StoreError) as error:
+                self._metrics.failed_isr_updates += 1
                 _LOG.warning("outcome of an ISR change unknown", partition=str(partition), error=str(error))
             await asyncio.sleep(RETRY_SECONDS)
 
@@ -143,6 +144,7 @@ class IsrChanges:
         stored = await self._store.read(change.put.key)
         if stored is not None and partition.proposed_isr is change.isr:
             if stored.mod_revision == change.state_revision:
+                self._metrics.failed_isr_updates += 1
                 partition.propose_isr(None)
             else:
                 self._take(partition, change, stored)

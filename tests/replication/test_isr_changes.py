@@ -191,6 +191,7 @@ async def test_the_identical_transaction_is_repeated_until_its_outcome_is_known(
     assert await cluster.isr() == sorted(cluster.partition.isr) == [SELF]
     assert cluster.store.sent == sent_before + len(script) + 1
     assert cluster.metrics.isr_shrinks == 1
+    assert cluster.metrics.failed_isr_updates == len(script)
 
 
 @simulated
@@ -262,6 +263,7 @@ async def test_a_replica_whose_registration_has_changed_does_not_join(log_dir: L
     assert await cluster.isr() == [SELF, OTHER]
     assert cluster.partition.maximal_isr() == {SELF, OTHER}
     assert cluster.metrics.isr_expands == 0
+    assert cluster.metrics.failed_isr_updates > 0
 
 
 @simulated

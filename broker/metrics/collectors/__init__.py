@@ -9,6 +9,7 @@
 | `process_io` | bytes that this process read from and wrote to disks |
 | `gauge_values` | the values that are read at a scrape instead of counted |
 | `broker_gauges` | reads those values from a broker |
+| `unclean_elections` | counts unclean elections, from images |
 | `group_lag` | the lag of groups in seconds |
 | `docs` | generates `docs/metrics.md` |
 | `dashboards` | public dashboards and alerts, with the series that each uses |

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from odradek.broker.metadata.image import BrokerImage
+from odradek.broker.metadata.image import BrokerImage, MetadataImage
 from odradek.broker.metrics.collectors.gauge_values import (
     CleanerGauges,
     ClusterGauges,
     CommittedGauges,
+    FetcherGauges,
     Gauges,
     GroupGauges,
     PartitionGauges,
 )
 from odradek.broker.metrics.collectors.group_lag import GroupLag
+from odradek.broker.metrics.collectors.unclean_elections import UncleanElections
 from odradek.broker.replication.isr import effective_min_insync
 from odradek.broker.replication.partition import Partition
 from odradek.broker.request.services import Services
 from odradek.broker.storage.compaction.cleaner import Cleaner
 from odradek.broker.storage.log_dirs import LogDirs
+
+if TYPE_CHECKING:  # a broker alone has no fetchers, and does not import them
+    from odradek.broker.replication.follower.fetchers import Fetchers
 
 STARTING = 1
 RECOVERY = 2
@@ -36,6 +42,7 @@ class BrokerGauges:
         self._log_dirs: LogDirs | None = None
         self._cleaner: Cleaner | None = None
         self._group_lag: GroupLag | None = None
+        self._fetchers: Fetchers | None = None
 
     def attach(self, services: Services, log_dirs: LogDirs, cleaner: Cleaner, group_lag: GroupLag) -> None:
         """Set the parts of the broker that the gauges are read from."""
@@ -43,6 +50,12 @@ class BrokerGauges:
         self._log_dirs = log_dirs
         self._cleaner = cleaner
         self._group_lag = group_lag
+        elections = UncleanElections(services.config.node_id, services.metrics)
+        services.metadata.on_change(elections.image_changed)
+
+    def attach_fetchers(self, fetchers: Fetchers) -> None:
+        """Set the fetchers of a broker that may have others beside it."""
+        self._fetchers = fetchers
 
     def read(self) -> Gauges:
         """Read all gauges; with a thousand partitions this takes a few milliseconds."""
@@ -57,23 +70,33 @@ class BrokerGauges:
             offline_log_directories=len(log_dirs.offline),
             log_directories={str(each.path): each.failure.error is not None for each in log_dirs.directories},
             is_active_controller=image.controller_id == node_id,
-            active_brokers=len(image.brokers),
-            fenced_brokers=len(image.registered) - len(image.brokers),
-            global_topics=len(image.topics),
             fetch_sessions=len(services.fetch_sessions),
             fetch_session_partitions=services.fetch_sessions.partitions_count,
             fetch_session_evictions=services.fetch_sessions.evictions,
             cleaner=_read_cleaner(self._cleaner, log_dirs),
             purgatory_sizes={each.name: len(each) for each in (services.produce_purgatory, services.fetch_purgatory)},
+            fetchers=self._read_fetchers(services),
         )
         for partition in services.partitions:
             _count_partition(gauges, partition)
-        for topic in image.topics.values():
-            gauges.global_partitions += len(topic.partitions)
-            for state in topic.partitions:
-                gauges.offline_partitions += state.leader < 0
-                gauges.preferred_replica_imbalance += state.leader != state.replicas[0]
+        if gauges.is_active_controller:
+            _count_cluster(gauges, image)
+        if log_dirs.offline:
+            gauges.offline_replicas += _unopened_replicas(services)
         return gauges
+
+    def _read_fetchers(self, services: Services) -> FetcherGauges:
+        fetchers = self._fetchers
+        if fetchers is None:
+            return FetcherGauges()
+        now = services.clock.monotonic()
+        return FetcherGauges(
+            max_lag=fetchers.max_lag,
+            min_fetch_rate=min([each.rate(now) for each in services.metrics.fetchers.values()], default=0),
+            failed_partitions=fetchers.failed_partitions,
+            dead_threads=fetchers.dead_loops,
+            stopped_replicas=fetchers.stopped_replicas,
+        )
 
     def read_cluster(self) -> ClusterGauges | None:
         """Return the gauges of the cluster; None unless this broker is the controller: only one reports them."""
@@ -89,8 +112,10 @@ class BrokerGauges:
 
     def read_partitions(self) -> Iterator[PartitionGauges]:
         """Yield the gauges of each partition that has a log here."""
+        lags = {} if self._fetchers is None else {id(lag.partition): lag for lag in self._fetchers.lags()}
         for partition in self._services.partitions if self._services is not None else ():
             log = partition.log
+            lag = lags.get(id(partition))
             yield PartitionGauges(
                 topic=partition.topic,
                 partition=partition.index,
@@ -99,12 +124,14 @@ class BrokerGauges:
                 log_end_offset=log.log_end_offset,
                 high_watermark=partition.high_watermark,
                 segments=log.segments_count,
-                replicas=len(partition.replicas),
+                replicas=_replication_factor(partition),
                 in_sync_replicas=len(partition.isr),
                 min_in_sync_replicas=effective_min_insync(log.config.min_insync_replicas, len(partition.replicas)),
                 leader=partition.leader,
                 preferred_leader=partition.replicas[0],
                 is_led_here=partition.is_leader,
+                fetcher="" if lag is None else f"ReplicaFetcherThread-{lag.number}-{lag.leader}",
+                lag=0 if lag is None else lag.records,
             )
 
     def cluster_id(self) -> str:
@@ -159,9 +186,37 @@ def _count_partition(gauges: Gauges, partition: Partition) -> None:
     gauges.offline_replicas += partition.offline
     if not partition.is_leader:
         return
-    in_sync, replicas = len(partition.isr), len(partition.replicas)
-    minimum = effective_min_insync(partition.log.config.min_insync_replicas, replicas)
+    in_sync = len(partition.isr)
+    minimum = effective_min_insync(partition.log.config.min_insync_replicas, len(partition.replicas))
     gauges.leader_count += 1
-    gauges.under_replicated_partitions += in_sync < replicas
+    gauges.under_replicated_partitions += in_sync < _replication_factor(partition)
     gauges.under_min_isr_partitions += in_sync < minimum
     gauges.at_min_isr_partitions += in_sync == minimum
+    image = partition.image
+    gauges.reassigning_partitions += image is not None and bool(image.adding_replicas or image.removing_replicas)
+
+
+def _replication_factor(partition: Partition) -> int:
+    """Return the number of replicas without those that a reassignment adds (KIP-352)."""
+    adding = () if partition.image is None else partition.image.adding_replicas
+    return len(partition.replicas) - len(adding)
+
+
+def _count_cluster(gauges: Gauges, image: MetadataImage) -> None:
+    gauges.active_brokers = len(image.brokers)
+    gauges.fenced_brokers = len((image.known.keys() | image.registered.keys()) - image.brokers.keys())
+    gauges.global_topics = len(image.topics)
+    for topic in image.topics.values():
+        gauges.global_partitions += len(topic.partitions)
+        for state in topic.partitions:
+            gauges.offline_partitions += state.leader < 0
+            gauges.preferred_replica_imbalance += state.leader != state.replicas[0]
+
+
+def _unopened_replicas(services: Services) -> int:
+    """Return the number of replicas on this broker that no directory has: they are in one that failed at the start."""
+    partitions, node_id = services.partitions, services.config.node_id
+    assigned = sum(
+        node_id in state.replicas for topic in partitions.image.topics.values() for state in topic.partitions
+    )
+    return max(assigned - len(partitions), 0)

@@ -49,7 +49,8 @@ With `metrics.port` set (`make run` has 9404), a broker answers on `metrics.host
 `metrics.dialects` selects the names of the series; by default both kinds below are present. Counters start at 0 when
 the broker starts. With more than `metrics.partition.limit` partitions (1000) the series with a label `partition` are
 omitted. Lag in seconds is the age of the batch that a group reads next. In a cluster, each broker reports the
-partitions that it leads, so that sums over brokers are right.
+partitions that it leads, and only the controller reports the cluster's topics, partitions and brokers, so that sums
+over brokers are right.
 
 Dashboards for Kubernetes select by labels that scraping adds there, such as `namespace`.
 `docker/prometheus/prometheus.yml` shows them; with `metrics.static.labels` the broker adds them itself.
@@ -128,7 +129,7 @@ class _Example:
         return Gauges(partition_count=1, log_directories={"data": False}, cleaner=cleaner, purgatory_sizes={"Fetch": 0})
 
     def read_partitions(self) -> Iterable[PartitionGauges]:
-        return [PartitionGauges("orders", 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, True)]
+        return [PartitionGauges("orders", 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, True, "ReplicaFetcherThread-0-1")]
 
     def read_cluster(self) -> ClusterGauges:
         return ClusterGauges({1: "localhost:9092"}, {"orders": 1})

@@ -23,8 +23,21 @@ class CleanerGauges(msgspec.Struct, frozen=True):
     uncleanable: dict[str, tuple[int, int]] = {}
 
 
+class FetcherGauges(msgspec.Struct, frozen=True):
+    """The state of the loops that fetch from leaders. `stopped_replicas` is a count since the start."""
+
+    max_lag: int = 0
+    min_fetch_rate: float = 0
+    failed_partitions: int = 0
+    dead_threads: int = 0
+    stopped_replicas: int = 0
+
+
 class Gauges(msgspec.Struct):
-    """The state of a broker at the time of a scrape; see the names in `jmx_series`."""
+    """The state of a broker at the time of a scrape; see the names in `jmx_series`.
+
+    Those of the cluster, from `offline_partitions` to `fenced_brokers`, are 0 unless this broker is the controller.
+    """
 
     broker_state: int = 0  # Kafka's BrokerState: 1 starting, 2 recovery, 3 running, 6 pending controlled shutdown
     leader_count: int = 0
@@ -32,6 +45,7 @@ class Gauges(msgspec.Struct):
     under_replicated_partitions: int = 0
     under_min_isr_partitions: int = 0
     at_min_isr_partitions: int = 0
+    reassigning_partitions: int = 0
     offline_replicas: int = 0
     offline_log_directories: int = 0
     log_directories: dict[str, bool] = {}  # by path: True if it has failed
@@ -48,6 +62,7 @@ class Gauges(msgspec.Struct):
     fetch_session_evictions: int = 0
     cleaner: CleanerGauges = CleanerGauges()
     purgatory_sizes: dict[str, int] = {}  # by the delayed operation: Produce, Fetch, Rebalance
+    fetchers: FetcherGauges = FetcherGauges()
 
 
 class ClusterGauges(NamedTuple):
@@ -58,7 +73,10 @@ class ClusterGauges(NamedTuple):
 
 
 class PartitionGauges(NamedTuple):
-    """One partition with a log here. End offsets are exclusive. `leader` is -1 if there is none."""
+    """One partition with a log here. End offsets are exclusive. `leader` is -1 if there is none.
+
+    `fetcher` is the name of the loop that fetches it, "" if it is led here or not fetched; then it has no `lag`.
+    """
 
     topic: str
     partition: int
@@ -73,6 +91,8 @@ class PartitionGauges(NamedTuple):
     leader: int
     preferred_leader: int
     is_led_here: bool
+    fetcher: str = ""
+    lag: int = 0
 
 
 class CommittedGauges(NamedTuple):

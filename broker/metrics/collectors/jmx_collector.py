@@ -22,12 +22,19 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from odradek.broker.clock import Clock
-from odradek.broker.metrics.collectors.gauge_values import CleanerGauges, Gauges, PartitionGauges
+from odradek.broker.metrics.collectors.gauge_values import (
+    CleanerGauges,
+    FetcherGauges,
+    Gauges,
+    PartitionGauges,
+)
 from odradek.broker.metrics.collectors.jmx_series import (
     API_TIMES,
     BROKER_COUNTERS,
     CLEANER_GAUGES,
+    FETCHER_GAUGES,
     GAUGES,
+    LEADER_GAUGES,
     PARTITION_GAUGES,
     TOPIC_COUNTERS,
 )
@@ -71,6 +78,7 @@ class JmxCollector(Collector):
         for name, (attribute, text) in GAUGES.items():
             yield GaugeMetricFamily(name, text, getattr(gauges, attribute))
         yield from _cleaner(gauges.cleaner)
+        yield from _fetchers(gauges.fetchers)
         for name, (attribute, text) in BROKER_COUNTERS.items():
             yield CounterMetricFamily(name, text, getattr(self._metrics, attribute))
         yield CounterMetricFamily(
@@ -182,6 +190,22 @@ class JmxCollector(Collector):
             for partition in partitions:
                 family.add_metric([partition.topic, str(partition.partition)], value(partition))
             yield family
+        for name, (text, value) in LEADER_GAUGES.items():
+            family = GaugeMetricFamily(name, text, labels=["topic", "partition"])
+            for partition in partitions:
+                family.add_metric(
+                    [partition.topic, str(partition.partition)], value(partition) if partition.is_led_here else 0
+                )
+            yield family
+        lag = GaugeMetricFamily(
+            "kafka_server_fetcherlagmetrics_consumerlag",
+            "Committed records that a replica here lacks, by the loop that fetches it.",
+            labels=["clientId", "topic", "partition"],
+        )
+        for partition in partitions:
+            if partition.fetcher:
+                lag.add_metric([partition.fetcher, partition.topic, str(partition.partition)], partition.lag)
+        yield lag
 
 
 def _cleaner(gauges: CleanerGauges) -> Iterator[Metric]:
@@ -194,6 +218,18 @@ def _cleaner(gauges: CleanerGauges) -> Iterator[Metric]:
         count.add_metric([path], logs)
         size.add_metric([path], bytes_)
     yield from (count, size)
+
+
+def _fetchers(gauges: FetcherGauges) -> Iterator[Metric]:
+    for name, (attribute, text) in FETCHER_GAUGES.items():
+        family = GaugeMetricFamily(f"kafka_server_replicafetchermanager_{name}", text, labels=["clientId"])
+        family.add_metric(["Replica"], getattr(gauges, attribute))
+        yield family
+    yield CounterMetricFamily(
+        "odradek_replicas_stopped",
+        "Replicas whose fetches ended, because they would have had to remove committed records.",
+        gauges.stopped_replicas,
+    )
 
 
 def _with_all_fetches(apis: dict[str, ApiMetrics]) -> list[ApiMetrics]:

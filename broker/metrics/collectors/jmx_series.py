@@ -39,9 +39,13 @@ BROKER_COUNTERS = {
     ),
     "kafka_server_replicamanager_isrexpands": ("isr_expands", "Replicas that came back into sync."),
     "kafka_server_replicamanager_isrshrinks": ("isr_shrinks", "Replicas that fell out of sync."),
+    "kafka_server_replicamanager_failedisrupdates": (
+        "failed_isr_updates",
+        "Changes of in-sync sets that the metadata store refused or did not answer.",
+    ),
     "kafka_controller_controllerstats_uncleanleaderelections": (
         "unclean_leader_elections",
-        "Leaders elected that may lack records.",
+        "Leaders elected that may lack records, counted by the controller.",
     ),
     "odradek_unexpected_errors": ("unexpected_errors", "Exceptions answered as UNKNOWN_SERVER_ERROR."),
 }
@@ -63,14 +67,24 @@ GAUGES = {
         "at_min_isr_partitions",
         "Partitions led here with just min.insync.replicas in sync.",
     ),
-    "kafka_server_replicamanager_offlinereplicacount": ("offline_replicas", "Replicas here that are offline."),
+    "kafka_server_replicamanager_reassigningpartitions": (
+        "reassigning_partitions",
+        "Partitions led here that are being moved.",
+    ),
+    "kafka_server_replicamanager_offlinereplicacount": (
+        "offline_replicas",
+        "Replicas here whose log directory has failed.",
+    ),
     "kafka_server_replicamanager_produceridcount": ("producer_ids", "Producer ids with state in a log."),
     "kafka_log_logmanager_offlinelogdirectorycount": ("offline_log_directories", "Log directories that failed."),
     "kafka_controller_kafkacontroller_activecontrollercount": (
         "is_active_controller",
         "1 on the broker that is the controller.",
     ),
-    "kafka_controller_kafkacontroller_offlinepartitionscount": ("offline_partitions", "Partitions without a leader."),
+    "kafka_controller_kafkacontroller_offlinepartitionscount": (
+        "offline_partitions",
+        "Partitions without a leader; this and the next five are 0 on brokers that are not the controller.",
+    ),
     "kafka_controller_kafkacontroller_preferredreplicaimbalancecount": (
         "preferred_replica_imbalance",
         "Partitions led by another than their first replica.",
@@ -78,7 +92,10 @@ GAUGES = {
     "kafka_controller_kafkacontroller_globaltopiccount": ("global_topics", "Topics of the cluster."),
     "kafka_controller_kafkacontroller_globalpartitioncount": ("global_partitions", "Partitions of the cluster."),
     "kafka_controller_kafkacontroller_activebrokercount": ("active_brokers", "Brokers that are alive."),
-    "kafka_controller_kafkacontroller_fencedbrokercount": ("fenced_brokers", "Brokers that are registered and fenced."),
+    "kafka_controller_kafkacontroller_fencedbrokercount": (
+        "fenced_brokers",
+        "Brokers that are down or starting, and not unregistered.",
+    ),
     "kafka_server_fetchsessioncache_numincrementalfetchsessions": ("fetch_sessions", "Incremental fetch sessions."),
     "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": (
         "fetch_session_partitions",
@@ -86,6 +103,17 @@ GAUGES = {
     ),
 }
 """By name: the attribute of `Gauges`, and the help."""
+
+FETCHER_GAUGES = {
+    "maxlag": ("max_lag", "The largest number of committed records that a replica here lacks."),
+    "minfetchrate": ("min_fetch_rate", "Requests a second of the slowest loop that fetches from a leader."),
+    "failedpartitionscount": (
+        "failed_partitions",
+        "Replicas that are not fetched, because they would have to remove committed records.",
+    ),
+    "deadthreadcount": ("dead_threads", "Loops that fetch from a leader and ended unexpectedly."),
+}
+"""By the end of the name, after `kafka_server_replicafetchermanager_`: the attribute of `FetcherGauges`, the help."""
 
 CLEANER_GAUGES = {
     "kafka_log_logcleanermanager_max_dirty_percent": (
@@ -124,6 +152,10 @@ PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
         lambda partition: partition.log_end_offset,
     ),
     "kafka_log_log_numlogsegments": ("Segments of the log.", lambda partition: partition.segments),
+}
+"""By name: the help, and the value for a partition."""
+
+LEADER_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
     "kafka_cluster_partition_replicascount": ("Replicas of the partition.", lambda partition: partition.replicas),
     "kafka_cluster_partition_insyncreplicascount": ("Replicas in sync.", lambda partition: partition.in_sync_replicas),
     "kafka_cluster_partition_underreplicated": (
@@ -139,7 +171,7 @@ PARTITION_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
         lambda partition: partition.in_sync_replicas == partition.min_in_sync_replicas,
     ),
 }
-"""By name: the help, and the value for a partition."""
+"""By name: the help, and the value for a partition on its leader; it is 0 on other brokers, as in Kafka."""
 
 API_TIMES: dict[str, tuple[str, Callable[[ApiMetrics], DurationHistogram]]] = {
     "totaltimems": ("Time from receiving a request until its response is sent.", lambda api: api.total),

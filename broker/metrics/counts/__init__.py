@@ -2,7 +2,7 @@
 
 | module | what |
 |---|---|
-| `metrics` | the counters: plain integers on small objects, one for each topic, API and listener |
+| `metrics` | the counters: plain integers on small objects, one for each topic, API, listener and fetcher |
 | `metadata_store` | the counters of the metadata store that several brokers share |
 | `histogram` | quantiles of durations |
 """

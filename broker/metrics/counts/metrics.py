@@ -1,4 +1,4 @@
-"""The counters of a broker: plain integers on small objects, one for each topic, API and listener.
+"""The counters of a broker: plain integers on small objects, one for each topic, API, listener and fetcher.
 
 Hot paths keep the object and add to its attributes. Names, labels, rates and quantiles are computed at a scrape
 (`jmx_collector`). Every object belongs to one broker: two brokers in one interpreter share nothing. Only the event loop
@@ -195,6 +195,29 @@ class ListenerMetrics:
         return (self.created - created) / elapsed, (self.closed - closed) / elapsed
 
 
+class FetcherMetrics:
+    """The requests of one loop that fetches from a leader."""
+
+    __slots__ = ("_samples", "requests")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def sample(self, now: float) -> None:
+        """Store the count of this moment, for `rate`. To be called every few seconds."""
+        while len(self._samples) > 1 and self._samples[1][0] <= now - _RATE_WINDOW_SECONDS:
+            self._samples.popleft()
+        self._samples.append((now, self.requests))
+
+    def rate(self, now: float) -> float:
+        """Return the requests a second, over about the last half minute; 0 before `sample`."""
+        if not self._samples:
+            return 0.0
+        since, requests = self._samples[0]
+        return (self.requests - requests) / max(now - since, 1.0)
+
+
 class Metrics:
     """The counts of one broker."""
 
@@ -212,6 +235,8 @@ class Metrics:
         self.replication_bytes_out = 0
         self.isr_expands = 0
         self.isr_shrinks = 0
+        self.failed_isr_updates = 0  # refused by the metadata store, or without an answer
+        self.fetchers: dict[tuple[int, int], FetcherMetrics] = {}  # by leader, and number of the loop
         self.unclean_leader_elections = 0
         self.log_flush = FlushMetrics()
         self.metadata_store = MetadataStoreCounts()
@@ -244,6 +269,16 @@ class Metrics:
             found = self.listeners[name] = ListenerMetrics(name)
         return found
 
+    def fetcher(self, leader: int, number: int) -> FetcherMetrics:
+        """Return the metrics of a loop that fetches from a leader, from its start until `remove_fetcher`."""
+        found = self.fetchers.get((leader, number))
+        if found is None:
+            found = self.fetchers[leader, number] = FetcherMetrics()
+        return found
+
+    def remove_fetcher(self, leader: int, number: int) -> None:
+        self.fetchers.pop((leader, number), None)
+
     def all_topics(self) -> TopicMetrics:
         """Return the sums over all topics, deleted ones included."""
         total = TopicMetrics()
@@ -266,3 +301,5 @@ class Metrics:
         self.metadata_store.answered.fade(elapsed)
         for listener in self.listeners.values():
             listener.sample(now)
+        for fetcher in self.fetchers.values():
+            fetcher.sample(now)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from odradek.broker.clock import Clock
-from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.metrics.counts.metrics import FetcherMetrics, Metrics
 from odradek.broker.replication.follower.fetch_requests import FetchRequests, PartitionKey
 from odradek.broker.replication.follower.followed_replica import FollowedReplica
 from odradek.broker.replication.follower.leader_connection import LeaderConnection
@@ -39,6 +39,7 @@ class Fetcher:
         clock: Clock,
         tasks: BackgroundTasks,
         metrics: Metrics,
+        counts: FetcherMetrics,
     ) -> None:
         self.replicas: dict[PartitionKey, FollowedReplica] = {}
         self.stopped_replicas = 0
@@ -48,6 +49,7 @@ class Fetcher:
         self._clock = clock
         self._tasks = tasks
         self._metrics = metrics
+        self._counts = counts
         self._requests = FetchRequests(node_id, settings)
         self._changed = asyncio.Event()
 
@@ -75,6 +77,7 @@ class Fetcher:
 
     async def _fetch(self, fetched: dict[PartitionKey, FollowedReplica]) -> None:
         wanted = {key: replica.wanted() for key, replica in fetched.items()}
+        self._counts.requests += 1
         try:
             response = await self._connection.fetch(self._requests.build(wanted, self._broker_epoch()))
         except (OSError, TimeoutError) as error:

@@ -6,7 +6,8 @@ A partition always uses the same one of a leader's loops. A loop without partiti
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from odradek.broker.clock import Clock
 from odradek.broker.metrics.counts.metrics import Metrics
@@ -20,6 +21,15 @@ from odradek.broker.tasks import BackgroundTasks
 
 FetcherKey = tuple[int, int]
 """(node id of the leader, number of the loop)"""
+
+
+class Lag(NamedTuple):
+    """The number of committed records that a replica lacks, and the loop that fetches them."""
+
+    partition: Partition
+    leader: int
+    number: int
+    records: int
 
 
 class Fetchers:
@@ -62,6 +72,22 @@ class Fetchers:
             [each.lag for fetcher, _ in self._fetchers.values() for each in fetcher.replicas.values()], default=0
         )
 
+    @property
+    def failed_partitions(self) -> int:
+        """The number of replicas that are stopped now."""
+        return sum([each.is_stopped for fetcher, _ in self._fetchers.values() for each in fetcher.replicas.values()])
+
+    @property
+    def dead_loops(self) -> int:
+        """The number of loops that have ended although they have partitions."""
+        return sum([task.done() for _, task in self._fetchers.values()])
+
+    def lags(self) -> Iterator[Lag]:
+        """Yield the lag of each followed replica, as of its last response."""
+        for (leader, number), (fetcher, _) in self._fetchers.items():
+            for replica in fetcher.replicas.values():
+                yield Lag(replica.partition, leader, number, replica.lag)
+
     def update(self, partition: Partition) -> None:
         """Follow the partition's leader from now on, or nobody: call it when its leader or epoch has changed."""
         self.remove(partition)
@@ -87,6 +113,7 @@ class Fetchers:
             task.cancel()
             self._stopped_before += fetcher.stopped_replicas
             del self._fetchers[place]
+            self._metrics.remove_fetcher(*place)
 
     def _fetcher(self, place: FetcherKey) -> Fetcher:
         if place not in self._fetchers:
@@ -99,6 +126,7 @@ class Fetchers:
                 clock=self._clock,
                 tasks=self._tasks,
                 metrics=self._metrics,
+                counts=self._metrics.fetcher(leader, number),
             )
             task = self._tasks.start(f"fetcher {number} from {leader}", fetcher.run())
             self._fetchers[place] = (fetcher, task)

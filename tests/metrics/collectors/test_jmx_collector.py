@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
-from odradek.broker.metrics.collectors.gauge_values import Gauges
+from odradek.broker.metrics.collectors.gauge_values import FetcherGauges, Gauges
 from odradek.protocol.errors import ErrorCode
 from tests.metrics.collectors.scraping import Scraped, of, partition
 
@@ -194,3 +194,39 @@ async def test_two_brokers_in_one_interpreter_share_nothing(scraped: Scraped) ->
     other = Scraped()
     scraped.metrics.topic("a").messages_in += 1
     assert of("kafka_server_brokertopicmetrics_messagesin_total", topic="a") not in await other.samples()
+
+
+async def test_series_of_a_partition_s_replicas_are_0_where_it_is_not_led(scraped: Scraped) -> None:
+    scraped.partitions = [partition(0, is_led_here=False)]
+    samples = await scraped.samples()
+    for name in ("replicascount", "insyncreplicascount", "underreplicated", "underminisr", "atminisr"):
+        assert samples[of(f"kafka_cluster_partition_{name}", topic="t", partition="0")] == 0, name
+    assert samples[of("kafka_log_log_size", topic="t", partition="0")] == 100
+
+
+async def test_the_lag_of_a_replica_is_labelled_with_the_loop_that_fetches_it(scraped: Scraped) -> None:
+    follows = partition(1, is_led_here=False, fetcher="ReplicaFetcherThread-0-2", lag=7)
+    scraped.partitions = [partition(0), follows]
+    scraped.gauges = Gauges(fetchers=FetcherGauges(max_lag=7, min_fetch_rate=1.5, failed_partitions=2, dead_threads=3))
+    samples = await scraped.samples()
+    lag = "kafka_server_fetcherlagmetrics_consumerlag"
+    assert {labels: value for (name, labels), value in samples.items() if name == lag} == {
+        of(lag, clientId="ReplicaFetcherThread-0-2", topic="t", partition="1")[1]: 7
+    }
+    prefix = "kafka_server_replicafetchermanager_"
+    assert samples[of(f"{prefix}maxlag", clientId="Replica")] == 7
+    assert samples[of(f"{prefix}minfetchrate", clientId="Replica")] == 1.5
+    assert samples[of(f"{prefix}failedpartitionscount", clientId="Replica")] == 2
+    assert samples[of(f"{prefix}deadthreadcount", clientId="Replica")] == 3
+
+
+async def test_the_rate_of_a_fetcher_is_that_of_the_last_half_minute(scraped: Scraped) -> None:
+    fetcher = scraped.metrics.fetcher(2, 0)
+    assert fetcher.rate(scraped.clock.monotonic()) == 0
+    for requests in (1000, 0, 0, 0, 0, 0, 30, 30):
+        fetcher.requests += requests
+        scraped.metrics.tick(scraped.clock.monotonic(), 5.0)
+        scraped.clock.advance(5_000)
+    assert fetcher.rate(scraped.clock.monotonic()) == pytest.approx(60 / 35)
+    scraped.metrics.remove_fetcher(2, 0)
+    assert scraped.metrics.fetcher(2, 0).requests == 0

@@ -236,10 +236,11 @@ async def test_a_replica_that_would_lose_committed_records_is_stopped_and_counte
     assert values_of(partition.log) == [b"a", b"b"]
     assert not any(TOPIC_ID in named(request) for request in leader.requests[2:])
     assert len(leader.requests) > 10
-    assert following.fetchers.stopped_replicas == 1
+    assert following.fetchers.stopped_replicas == following.fetchers.failed_partitions == 1
     lead(partition, OTHER, 2)
     following.fetchers.update(partition)
     assert following.fetchers.stopped_replicas == 1
+    assert following.fetchers.failed_partitions == 0
     await asyncio.sleep(1)
     assert TOPIC_ID in named(leader.requests[-2]) or TOPIC_ID in named(leader.requests[-1])
     await following.stop()
@@ -294,4 +295,6 @@ async def test_the_lag_is_the_number_of_committed_records_that_are_missing(log_d
     await asyncio.sleep(0.1)
 
     assert following.fetchers.max_lag == 4
+    [lag] = following.fetchers.lags()
+    assert (lag.leader, lag.number, lag.records) == (OTHER, 0, 4)
     await following.stop()

@@ -1,0 +1,191 @@
+"""The pages of three brokers in one process, while one of them is down and after its return."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from odradek.broker.broker import Broker
+from odradek.broker.metadata.elections import PREFERRED, UNCLEAN, elect
+from odradek.broker.metadata.topics import create_topic
+from odradek.protocol.errors import ErrorCode
+from tests.broker.test_replication import Cluster
+from tests.metrics.collectors.scraping import Samples, of
+from tests.wire import Wire
+
+REPLICAS = "kafka_server_replicamanager_"
+CONTROLLER = "kafka_controller_kafkacontroller_"
+FETCHERS = "kafka_server_replicafetchermanager_"
+TOPICS = "kafka_server_brokertopicmetrics_"
+UNCLEAN_ELECTIONS = "kafka_controller_controllerstats_uncleanleaderelections_total"
+
+
+async def scrape(broker: Broker) -> Samples:
+    async with Wire("127.0.0.1", broker.metrics_port) as connection:
+        connection.writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        _, _, body = (await connection.reader.read()).partition(b"\r\n\r\n")
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in parse_text(body.decode())
+        for sample in family.samples
+    }
+
+
+class Pages:
+    """A cluster whose brokers have pages. Topic `t` has three partitions, led by 1, 2 and 3, and needs two in sync."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    async def start(self, node_id: int) -> None:
+        await self.cluster.start(node_id, metrics_port="0")
+
+    async def values(self, name: str, **labels: str) -> dict[int, float | None]:
+        """The value of a series on each page; None where it is absent."""
+        return {node: (await scrape(broker)).get(of(name, **labels)) for node, broker in self.cluster.brokers.items()}
+
+    def in_sync(self, count: int) -> bool:
+        """Whether every broker sees so many replicas in sync in each partition of `t`."""
+        return all(
+            len(partition.isr) == count
+            for broker in self.cluster.brokers.values()
+            for partition in broker.services.metadata.image.topics["t"].partitions
+        )
+
+    def are_led(self) -> bool:
+        """Whether every partition of `t` is led, as its leader knows."""
+        brokers = self.cluster.brokers
+        return all(
+            state.leader in brokers and brokers[state.leader].services.partitions.led("t", index) is not None
+            for broker in brokers.values()
+            for index, state in enumerate(broker.services.metadata.image.topics["t"].partitions)
+        )
+
+    async def until_in_sync(self, count: int) -> None:
+        await self.cluster.until(lambda: self.in_sync(count) and self.are_led())
+
+
+@pytest.fixture
+async def pages(tmp_path: Path) -> AsyncIterator[Pages]:
+    cluster = Cluster(tmp_path)
+    made = Pages(cluster)
+    try:
+        for node_id in (1, 2, 3):
+            await made.start(node_id)
+        await cluster.until(
+            lambda: all(len(each.services.metadata.image.brokers) == 3 for each in cluster.brokers.values())
+        )
+        await cluster.create(partitions=3, min_insync_replicas="2")
+        await made.until_in_sync(3)
+        yield made
+    finally:
+        for node_id in tuple(cluster.brokers):
+            await cluster.stop(node_id)
+        await cluster.store.close()
+
+
+async def test_a_healthy_cluster_has_only_zeros(pages: Pages) -> None:
+    for name in (
+        f"{REPLICAS}underreplicatedpartitions",
+        f"{REPLICAS}underminisrpartitioncount",
+        f"{REPLICAS}atminisrpartitioncount",
+        f"{REPLICAS}offlinereplicacount",
+        f"{REPLICAS}reassigningpartitions",
+        f"{REPLICAS}isrshrinks_total",
+        f"{REPLICAS}failedisrupdates_total",
+        f"{CONTROLLER}offlinepartitionscount",
+        f"{CONTROLLER}preferredreplicaimbalancecount",
+        f"{CONTROLLER}fencedbrokercount",
+        UNCLEAN_ELECTIONS,
+    ):
+        assert await pages.values(name) == {1: 0, 2: 0, 3: 0}, name
+    assert await pages.values(f"{REPLICAS}leadercount") == {1: 1, 2: 1, 3: 1}
+    assert await pages.values(f"{CONTROLLER}activecontrollercount") == {1: 1, 2: 0, 3: 0}
+    assert await pages.values(f"{CONTROLLER}activebrokercount") == {1: 3, 2: 0, 3: 0}
+    assert await pages.values(f"{CONTROLLER}globalpartitioncount") == {1: 3, 2: 0, 3: 0}
+    for name in ("maxlag", "failedpartitionscount", "deadthreadcount"):
+        assert await pages.values(f"{FETCHERS}{name}", clientId="Replica") == {1: 0, 2: 0, 3: 0}, name
+
+
+async def test_a_stopped_broker_is_seen_on_the_pages_of_the_others_until_it_returns(pages: Pages) -> None:
+    await pages.cluster.stop(3)
+    await pages.until_in_sync(2)
+
+    leaders = [each.leader for each in pages.cluster.brokers[1].services.metadata.image.topics["t"].partitions]
+    led = {node: float(leaders.count(node)) for node in (1, 2)}
+    assert await pages.values(f"{REPLICAS}underreplicatedpartitions") == led
+    assert await pages.values(f"{REPLICAS}atminisrpartitioncount") == led
+    assert await pages.values(f"{REPLICAS}underminisrpartitioncount") == {1: 0, 2: 0}
+    assert await pages.values(f"{CONTROLLER}activebrokercount") == {1: 2, 2: 0}
+    assert await pages.values(f"{CONTROLLER}fencedbrokercount") == {1: 1, 2: 0}
+    assert await pages.values(f"{CONTROLLER}preferredreplicaimbalancecount") == {1: 1, 2: 0}
+    assert await pages.values(f"{CONTROLLER}offlinepartitionscount") == {1: 0, 2: 0}
+
+    await pages.start(3)
+    await pages.until_in_sync(3)
+    await elect(pages.cluster.brokers[1].services.metadata, "t", 2, PREFERRED)
+    await pages.cluster.until(pages.are_led)
+
+    for name in ("underreplicatedpartitions", "atminisrpartitioncount", "underminisrpartitioncount"):
+        assert await pages.values(f"{REPLICAS}{name}") == {1: 0, 2: 0, 3: 0}, name
+    for name in ("fencedbrokercount", "preferredreplicaimbalancecount", "offlinepartitionscount"):
+        assert await pages.values(f"{CONTROLLER}{name}") == {1: 0, 2: 0, 3: 0}, name
+    expands = await pages.values(f"{REPLICAS}isrexpands_total")
+    assert sum(value or 0 for value in expands.values()) == 3, "once for each partition"
+    assert await pages.values(UNCLEAN_ELECTIONS) == {1: 0, 2: 0, 3: 0}
+
+
+async def test_with_one_broker_left_partitions_are_below_the_minimum_and_others_without_a_leader(pages: Pages) -> None:
+    metadata = pages.cluster.brokers[1].services.metadata
+    await create_topic(metadata, "single", assignments={0: [3]})
+    await pages.cluster.stop(2)
+    await pages.cluster.stop(3)
+    await pages.until_in_sync(1)
+
+    assert await pages.values(f"{REPLICAS}underminisrpartitioncount") == {1: 3}
+    assert await pages.values(f"{REPLICAS}atminisrpartitioncount") == {1: 0}
+    assert await pages.values(f"{CONTROLLER}offlinepartitionscount") == {1: 1}
+    assert await pages.values("kafka_cluster_partition_underminisr", topic="t", partition="0") == {1: 1}
+
+
+async def test_series_of_a_partition_are_those_of_its_leader_alone(pages: Pages) -> None:
+    where = {"topic": "t", "partition": "0"}
+    await pages.cluster.stop(3)
+    await pages.until_in_sync(2)
+
+    assert await pages.values("kafka_cluster_partition_replicascount", **where) == {1: 3, 2: 0}
+    assert await pages.values("kafka_cluster_partition_insyncreplicascount", **where) == {1: 2, 2: 0}
+    assert await pages.values("kafka_cluster_partition_underreplicated", **where) == {1: 1, 2: 0}
+    assert await pages.values("kafka_cluster_partition_atminisr", **where) == {1: 1, 2: 0}
+
+
+async def test_replicated_bytes_and_lag_are_counted_on_both_sides(pages: Pages) -> None:
+    assert await pages.cluster.produce(1, b"x" * 1000) is ErrorCode.NONE
+    await pages.cluster.until(
+        lambda: all(pages.cluster.partition(node).high_watermark == 1 for node in (2, 3))  # type: ignore[union-attr]
+    )
+
+    size = float(len(pages.cluster.log_bytes(1)))
+    assert await pages.values(f"{TOPICS}replicationbytesin_total") == {1: 0, 2: size, 3: size}
+    assert await pages.values(f"{TOPICS}replicationbytesout_total") == {1: 2 * size, 2: 0, 3: 0}
+    lag = "kafka_server_fetcherlagmetrics_consumerlag"
+    where = {"topic": "t", "partition": "0"}
+    assert await pages.values(lag, clientId="ReplicaFetcherThread-0-1", **where) == {1: None, 2: 0, 3: 0}
+
+
+async def test_an_unclean_election_is_counted_by_the_controller_alone(pages: Pages) -> None:
+    metadata = pages.cluster.brokers[1].services.metadata
+    await create_topic(metadata, "u", assignments={0: [3, 2]})
+    await pages.cluster.stop(2)
+    await pages.cluster.until(lambda: list(metadata.image.topics["u"].partitions[0].isr) == [3])
+    await pages.cluster.stop(3)
+    await pages.start(2)
+    await pages.cluster.until(lambda: metadata.image.topics["u"].partitions[0].leader == -1)
+
+    await elect(pages.cluster.brokers[2].services.metadata, "u", 0, UNCLEAN)
+    await pages.cluster.until(lambda: metadata.image.topics["u"].partitions[0].leader == 2)
+
+    assert await pages.values(UNCLEAN_ELECTIONS) == {1: 1, 2: 0}
