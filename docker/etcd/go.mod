@@ -1,0 +1,3 @@
+module etcd
+
+go 1.26.0
