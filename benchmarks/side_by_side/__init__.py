@@ -16,12 +16,13 @@ machine; ratios are valid elsewhere, too.
 | `clients` | our client, aiokafka and kafka-python, on both brokers |
 | `life` | starting, memory, many partitions, idle connections |
 | `growth` | the speed with more partitions, connections and data |
+| `replication` | three brokers on each side: writes that all replicas have |
 
 `contest` starts the brokers and runs the rounds, `results` has the numbers and the goals, `report` writes RESULTS.md
 with the pictures of `plots`, `readme` the tables of README.md. Each group has parts (its `PARTS`), which can be
 measured separately: results.json keeps the newest rows of each, with date and commit. `--redraw` writes the pages and
 pictures again from it.
 
-Kafka runs with the settings of its own scripts (1 GiB heap, G1), with one node and no replication, and with the same
-properties where both have them.
+Kafka runs with the settings of its own scripts (1 GiB heap, G1), with one node and no replication except in
+`replication`, and with the same properties where both have them.
 """

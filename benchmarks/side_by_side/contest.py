@@ -63,14 +63,30 @@ class Side:
     def pid(self) -> int:
         return self.server.process.pid
 
+    def start(self) -> None:
+        self.server.start()
+
+    def stop(self) -> None:
+        self.server.stop()
+
+    def kill(self) -> None:
+        """End what runs."""
+        if hasattr(self.server, "process") and self.server.process.poll() is None:
+            self.server.kill()
+
+    def cpu_seconds(self) -> float:
+        return usage.cpu_seconds(self.pid)
+
     def admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str] = {}) -> None:
         """Create a topic and wait until it is usable."""
-        topic = NewTopic(name, partitions, 1, config=dict(configs))
+        self._create(NewTopic(name, partitions, 1, config=dict(configs)))
+
+    def _create(self, topic: NewTopic) -> None:
         admin = self.admin()  # keep a reference: its futures end with it
-        admin.create_topics([topic], operation_timeout=_TOPIC_SECONDS)[name].result(_TOPIC_SECONDS)
+        admin.create_topics([topic], operation_timeout=_TOPIC_SECONDS)[topic.topic].result(_TOPIC_SECONDS)
 
     def delete_topic(self, name: str) -> None:
         admin = self.admin()
@@ -86,17 +102,22 @@ def sides(directory: Path, tree: Path | None) -> tuple[Side, Side]:
         baseline = apache.prepare(directory / BASELINE, PROPERTIES, options=KAFKA_OPTIONS)
     else:
         baseline = odradek.prepare(directory / BASELINE, PROPERTIES)
-        _, _, _, *arguments = baseline.command  # the interpreter, -m, and a name that earlier commits do not have
-        baseline.command = [
-            "env",
-            f"PYTHONPATH={tree}",
-            sys.executable,
-            "-P",
-            "-m",
-            "broker",
-            *arguments,
-        ]  # -P: not this directory
+        run_from(tree, baseline)
     return Side(BASELINE, baseline), Side(ODRADEK, odradek.prepare(directory / ODRADEK, PROPERTIES))
+
+
+def run_from(tree: Path, server: Server) -> None:
+    """Let a broker of ours that is not started run in the source tree `tree`."""
+    _, _, _, *arguments = server.command  # the interpreter, -m, and a name that earlier commits do not have
+    server.command = [
+        "env",
+        f"PYTHONPATH={tree}",
+        sys.executable,
+        "-P",
+        "-m",
+        "broker",
+        *arguments,
+    ]  # -P: not this directory
 
 
 Measure = Callable[[Side], Sample]
@@ -110,14 +131,17 @@ class Contest:
         self.tree = tree
         self.rounds = rounds
         self.seconds = seconds
-        self.sides = sides(directory, tree)
+        self.sides = self._prepared(directory)
         self._topics = 0
         self._is_warm = False
+
+    def _prepared(self, directory: Path) -> tuple[Side, Side]:
+        return sides(directory, self.tree)
 
     def __enter__(self) -> Self:
         try:
             for side in self.sides:
-                side.server.start()
+                side.start()
         except BaseException:
             self._stop()
             raise
@@ -130,17 +154,16 @@ class Contest:
 
     def _stop(self) -> None:
         for side in self.sides:
-            if hasattr(side.server, "process") and side.server.process.poll() is None:
-                side.server.kill()
+            side.kill()
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
         """Stop both cleanly, and start them again; Java must be warmed up again."""
         for side in self.sides:
-            side.server.stop()
+            side.stop()
         yield
         for side in self.sides:
-            side.server.start()
+            side.start()
         self._is_warm = False
 
     def warm_up(self) -> None:
@@ -212,9 +235,9 @@ class Contest:
 
 def with_cpu(side: Side, measure: Callable[[], Sample]) -> Sample:
     """Measure, and add the broker's CPU: the total, and per request if requests were counted."""
-    before = usage.cpu_seconds(side.pid)
+    before = side.cpu_seconds()
     sample = measure()
-    spent = usage.cpu_seconds(side.pid) - before
+    spent = side.cpu_seconds() - before
     sample["cpu_s"] = spent
     if requests := sample.pop("requests", 0):
         sample["cpu_us"] = spent / requests * 1e6

@@ -109,7 +109,7 @@ def _produce(contest: Contest, case: Produce) -> Row:
         frames = [load.produce_frame(topic, [index], batch) for index in range(case.connections)]
 
         def measure(side: Side) -> Sample:
-            return _loaded(contest, side, frames, case.connections, case.in_flight, len(batch))
+            return loaded(contest, side, frames, case.connections, case.in_flight, len(batch))
 
         return contest.row("raw", case.work, measure, goals=case.goals)
 
@@ -121,12 +121,12 @@ def _fetch(contest: Contest, case: Fetch, topic: str) -> Row:
     size = case.partitions * case.partition_bytes
 
     def measure(side: Side) -> Sample:
-        return _loaded(contest, side, frames, case.connections, 1, size, walk=True)
+        return loaded(contest, side, frames, case.connections, 1, size, walk=True)
 
     return contest.row("raw", case.work, measure, goals=case.goals)
 
 
-def _loaded(
+def loaded(
     contest: Contest,
     side: Side,
     frames: Sequence[bytes],

@@ -40,6 +40,7 @@ _TITLES = {
     "clients": "Our client beside aiokafka and kafka-python",
     "life": "Starting, memory, many partitions",
     "growth": "Growth",
+    "replication": "Three brokers, replication factor 3, acks=all",
 }
 
 
