@@ -83,18 +83,27 @@ GAUGES = {
     ),
     "kafka_controller_kafkacontroller_offlinepartitionscount": (
         "offline_partitions",
-        "Partitions without a leader; this and the next five are 0 on brokers that are not the controller.",
+        "Partitions without a leader; 0 unless this broker is the controller.",
     ),
     "kafka_controller_kafkacontroller_preferredreplicaimbalancecount": (
         "preferred_replica_imbalance",
-        "Partitions led by another than their first replica.",
+        "Partitions led by another than their first replica; 0 unless this broker is the controller.",
     ),
-    "kafka_controller_kafkacontroller_globaltopiccount": ("global_topics", "Topics of the cluster."),
-    "kafka_controller_kafkacontroller_globalpartitioncount": ("global_partitions", "Partitions of the cluster."),
-    "kafka_controller_kafkacontroller_activebrokercount": ("active_brokers", "Brokers that are alive."),
+    "kafka_controller_kafkacontroller_globaltopiccount": (
+        "global_topics",
+        "Topics of the cluster; 0 unless this broker is the controller.",
+    ),
+    "kafka_controller_kafkacontroller_globalpartitioncount": (
+        "global_partitions",
+        "Partitions of the cluster; 0 unless this broker is the controller.",
+    ),
+    "kafka_controller_kafkacontroller_activebrokercount": (
+        "active_brokers",
+        "Brokers that are alive; 0 unless this broker is the controller.",
+    ),
     "kafka_controller_kafkacontroller_fencedbrokercount": (
         "fenced_brokers",
-        "Brokers that are down or starting, and not unregistered.",
+        "Brokers that are down or starting, and not unregistered; 0 unless this broker is the controller.",
     ),
     "kafka_server_fetchsessioncache_numincrementalfetchsessions": ("fetch_sessions", "Incremental fetch sessions."),
     "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": (
