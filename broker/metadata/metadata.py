@@ -273,17 +273,20 @@ class Metadata:
 
     async def _load(self) -> None:
         """Read everything, and publish it; wait while the store cannot be reached, or does not have this cluster."""
-        while True:
-            try:
-                change = await self._read_all()
-            except TEMPORARY_ERRORS as error:
-                _LOG.warning("metadata not read yet", reason=str(error))
-            else:
-                if change is not None:
-                    break
+        change = await self._try_to_read()
+        while change is None:
             await asyncio.sleep(_RETRY_SECONDS)
+            change = await self._try_to_read()
         self._publish(change)
         self._freeze.thaw()
+
+    async def _try_to_read(self) -> ImageChange | None:
+        """Read the whole store; None if it cannot be reached now, or the metadata are frozen."""
+        try:
+            return await self._read_all()
+        except TEMPORARY_ERRORS as error:
+            _LOG.warning("metadata not read yet", reason=str(error))
+            return None
 
     async def _read_all(self) -> ImageChange | None:
         """Read the whole store; None if the metadata are frozen. Raises `StoreError`."""
