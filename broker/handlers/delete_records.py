@@ -21,6 +21,7 @@ import asyncio
 from itertools import islice
 
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.replication.record_deletion import delete_records
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -73,7 +74,7 @@ async def _delete(services: Services, topic: str, index: int, offset: int) -> De
     if topic in INTERNAL_TOPICS:
         return DeleteRecordsPartitionResult(index, _NO_OFFSET, ErrorCode.INVALID_TOPIC_EXCEPTION)
     try:
-        low_watermark = await partition.delete_records(offset)
+        low_watermark = await delete_records(partition, offset)
     except KafkaError as error:
         return DeleteRecordsPartitionResult(index, _NO_OFFSET, error.code)
     return DeleteRecordsPartitionResult(index, low_watermark)

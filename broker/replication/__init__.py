@@ -10,6 +10,7 @@
 | `isr`, `isr_changes` | decisions about in-sync replicas; their changes in the metadata store |
 | `follower/` | fetching from the leaders of other replicas |
 | `offset_lookup` | the offset for a timestamp |
+| `record_deletion` | the deletion of the oldest records |
 | `log_appender` | the order of the appends to one log |
 | `refused_batches` | the metrics that a refused batch moves |
 | `disk_threads`, `writer_thread` | the threads that keep disk work off the event loop |

@@ -49,7 +49,6 @@ NO_EPOCH: Final = -1
 ACKS_ALL: Final = -1
 NO_REPLICA: Final = -1
 NO_OFFSET: Final = -1
-UP_TO_HIGH_WATERMARK: Final = -1
 
 _REMOVED_AT_ONCE: Final = 5000  # producers; this takes a millisecond
 
@@ -289,25 +288,6 @@ class Partition:
     def roll(self) -> asyncio.Future[None]:
         """Start a new segment of the log, in order with appends; the future raises KafkaError."""
         return self.appender.run_between_appends(self.log.roll)
-
-    async def delete_records(self, offset: int) -> int:
-        """Raise the log start offset to `offset`, -1 for the high watermark, and return the new log start offset.
-
-        Raises KafkaError OFFSET_OUT_OF_RANGE beyond the high watermark, POLICY_VIOLATION for a topic that is compacted
-        only, and those of `check_leader`.
-        """
-        self.check_leader()
-        if self.log.config.cleanup_policy == {"compact"}:
-            # Any record of a compacted log may be the last of its key.
-            raise KafkaError(
-                ErrorCode.POLICY_VIOLATION, f"the cleanup.policy of {self.topic} is compact, without delete"
-            )
-        if offset == UP_TO_HIGH_WATERMARK:
-            offset = self.high_watermark
-        if offset < 0:
-            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"there is no offset {offset}")
-        await self.appender.run_between_appends(self.log.update_log_start_offset, offset)
-        return self.log.log_start_offset
 
     def flush_if_due(self) -> asyncio.Future[None] | None:
         """Start a flush if the topic's flush.ms demands one by now; return its future, or None."""

@@ -16,6 +16,7 @@ from odradek.broker.replication.follower.fetchers import Fetchers
 from odradek.broker.replication.follower.settings import FollowerSettings
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.record_deletion import delete_records
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.tasks import BackgroundTasks
@@ -148,13 +149,13 @@ async def test_a_follower_below_the_start_of_the_leader_begins_there(
         await produce(wire, "t", batch(value))
     publish(broker, "t", isr={SELF: 1})
     leading = broker.services.partitions.get("t", 0)
-    await leading.delete_records(2)
+    await delete_records(leading, 2)
 
     following = follower.follow(leading)
 
     await until(lambda: following.log.log_end_offset == 3)
     assert following.log.log_start_offset == 2
     assert stored(following) == stored(leading)
-    await leading.delete_records(3)
+    await delete_records(leading, 3)
     assert (await produce(wire, "t", batch(b"d"))).error_code == 0
     await until(lambda: following.log.log_start_offset == 3)
