@@ -23,6 +23,7 @@ from collections.abc import Awaitable
 
 from odradek.broker.clock import Clock
 from odradek.broker.maintenance.cleaner_threads import CleanerThreads
+from odradek.broker.maintenance.producer_expiration import remove_expired_producers
 from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.replication.disk_threads import DiskThreads
@@ -117,6 +118,6 @@ class PeriodicTasks:
     async def expire_producers(self) -> None:
         """Expire producers that have not written for producer.id.expiration.ms; requests run between slices."""
         for number, partition in enumerate(tuple(self._partitions), 1):
-            await partition.forget_expired_producers()
+            await remove_expired_producers(partition)
             if not number % _SLICE:
                 await asyncio.sleep(0)

@@ -50,8 +50,6 @@ ACKS_ALL: Final = -1
 NO_REPLICA: Final = -1
 NO_OFFSET: Final = -1
 
-_REMOVED_AT_ONCE: Final = 5000  # producers; this takes a millisecond
-
 
 class Partition:
     """A replica of one partition."""
@@ -292,18 +290,6 @@ class Partition:
     def flush_if_due(self) -> asyncio.Future[None] | None:
         """Start a flush if the topic's flush.ms demands one by now; return its future, or None."""
         return self.appender.flush_if_due()
-
-    async def forget_expired_producers(self) -> None:
-        """Remove producers that have not written for producer.id.expiration.ms.
-
-        A search through a million of them takes half a second, so it runs on a writer thread, in parts between appends.
-        """
-        producers = self.log.producers
-        if not producers.is_crowded and not self.is_busy:
-            self.log.remove_expired_producers()
-            return
-        for part in await self.appender.run_between_appends(producers.ids_in_parts, _REMOVED_AT_ONCE):
-            await self.appender.run_between_appends(self.log.remove_expired_producers, part)
 
     def resign(self) -> None:
         """Refuse appends and reads from now on: this replica is about to be removed."""

@@ -17,7 +17,7 @@ from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_slice import LogSlice
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.storage.logs import NOW, TOPIC_ID, append, batch, crowd, marker, records_in
+from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, records_in
 
 SELF, OTHER = 1, 2
 
@@ -292,31 +292,3 @@ async def test_a_failed_disk_refuses_every_request(replica: Partition) -> None:
     with refusal(ErrorCode.KAFKA_STORAGE_ERROR):
         fetch(replica, 0)
     assert replica.acknowledgement(0, 0) is ErrorCode.KAFKA_STORAGE_ERROR
-
-
-async def test_appends_run_while_many_producers_are_removed(replica: Partition) -> None:
-    crowd(replica.log, 50_000, timestamp=0)
-    data = batch(b"v", producer_id=1, producer_epoch=1, base_sequence=0)
-
-    forgetting = asyncio.create_task(replica.forget_expired_producers())
-    await asyncio.sleep(0)
-    assert replica.is_busy
-    appended = replica.append_as_leader(data, 1, NOW)
-    assert isinstance(appended, asyncio.Future)
-    await appended
-    assert not forgetting.done()
-    assert 1 in replica.log.producers.entries
-    await forgetting
-
-    assert [(entry.producer_id, entry.epoch) for entry in replica.log.producers] == [(1, 1)]
-
-
-async def test_producers_of_a_busy_partition_are_removed_in_order_with_appends(replica: Partition) -> None:
-    crowd(replica.log, 2, timestamp=0)
-    large = replica.append_as_leader(batch(bytes(100_000)), 1, NOW)
-    assert isinstance(large, asyncio.Future)
-
-    await replica.forget_expired_producers()
-
-    assert large.done()
-    assert not len(replica.log.producers)
