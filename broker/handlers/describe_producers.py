@@ -52,7 +52,7 @@ def _describe(services: Services, topic: str, index: int) -> PartitionResponse:
         partition = services.partitions.find(topic, index)
         if isinstance(partition, KafkaError):
             return PartitionResponse(index, partition.code, partition.detail)
-        partition.check_leader()
+        partition.check_serving()
     except KafkaError as error:
         return PartitionResponse(index, error.code, error.detail)
     return PartitionResponse(index, active_producers=[_producer(entry) for entry in partition.log.producers])

@@ -224,6 +224,8 @@ class _Produce:
                 self._refused(topic, row, partition, size_bytes, error)
             else:
                 self._appended(topic, row, partition, leader_epoch, info)
+                if self._acks != ACKS_ALL and partition.is_fenced:  # `acknowledgement` checks the others
+                    self.refuse(topic, row, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         answer = self.answer()
         return await answer if isinstance(answer, asyncio.Future) else answer
 

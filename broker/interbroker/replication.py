@@ -17,6 +17,7 @@ from odradek.broker.interbroker.leader_connection import TcpLeaderConnection
 from odradek.broker.metadata.image import BrokerImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.follower.fetchers import Fetchers
 from odradek.broker.replication.follower.leader_connection import LeaderConnection
 from odradek.broker.replication.follower.settings import FollowerSettings
@@ -63,6 +64,12 @@ class Replication:
             metrics=metrics,
         )
         self._partitions = partitions
+        partitions.fencing = Fencing(
+            clock,
+            metadata.lease_deadline,
+            mode=config.fencing_mode,
+            replica_fetch_wait_max_ms=config.replica_fetch_wait_max_ms,
+        )
         partitions.on_may_join = self._changes.expand
         partitions.on_leadership = self.fetchers.update
         partitions.on_removal = self.fetchers.remove

@@ -18,6 +18,7 @@ incarnation, and later images contain what it leads and follows.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -63,6 +64,7 @@ class Membership:
         self._unregistered = asyncio.Event()
         self._session: Session | None = None
         self._registration: Registration | None = None
+        self._registered: Session | None = None  # the session of the present registration
         self.epoch = 0
 
     async def register(self) -> None:
@@ -82,8 +84,16 @@ class Membership:
         self.epoch = await registration.register()
         self._unregistered.clear()
         self._registration = registration
+        self._registered = session
         self._on_epoch(self.epoch)
         await self._controller.stand(session)
+
+    def deadline(self) -> float:
+        """Return the boot time until which the registration exists for certain; minus infinity if it may be gone."""
+        session = self._registered
+        if session is None or session.lost.is_set() or self._unregistered.is_set():
+            return -math.inf
+        return session.deadline()
 
     async def serve(self) -> None:
         """Register as running; return when the image has that."""

@@ -13,6 +13,7 @@ that it needs is set up.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -147,6 +148,16 @@ class Metadata:
         self._start_task("controller", self._controller.run())
         if self.image.controller_id == self.config.node_id:
             await self._controller.settled()
+
+    def lease_deadline(self) -> float:
+        """Return the boot time until which no other broker takes this one for dead, by the present image.
+
+        Minus infinity if the registration may be gone, or if the image is older than it: what this broker leads may
+        have been given to others in between.
+        """
+        if self._membership is None or self.image.revision < self.broker_epoch:
+            return -math.inf
+        return self._membership.deadline()
 
     def _registered(self, epoch: int) -> None:
         self.broker_epoch = epoch

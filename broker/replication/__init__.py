@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `partitions`, `partition` | the registry; one partition: leader, high watermark, checks before reads and writes |
+| `fencing` | whether this broker may still act as a leader, after its session may have ended |
 | `fetched_records` | the result of a read for a Fetch |
 | `partition_events` | the events of a partition: the high watermark has moved, records were appended |
 | `partition_changes` | the changes that a new metadata image makes to partitions, in order |

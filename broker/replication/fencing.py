@@ -20,7 +20,8 @@ was replaced stops after that time. The *maximal* in-sync set counts, because a 
 All times are those of `Clock.boot_time`, which counts the time for which the machine sleeps.
 
 Fencing limits for how long clients see an old leader, and records with acks=1 are lost. Records with acks=all do not
-depend on it, nor on any clock: they need the high watermark, which a leader that was replaced cannot move.
+depend on it, nor on any clock: they need the high watermark, which a leader that was replaced cannot move. A fetch that
+was on its way for long, or that a paused leader receives late, vouches from its arrival on.
 
 Fetches of followers are never refused here: they are what vouches.
 """

@@ -68,6 +68,7 @@ class Followers:
         if state is None or broker is None or broker.epoch != broker_epoch:
             return None
         state.fetched(fetch_offset, log_start_offset, leader_end, broker_epoch, self._clock.monotonic())
+        state.last_fetch_boot_time = self._clock.boot_time()
         return state
 
     def high_watermark(self, own_end: int, leader_end: int, maximal_isr: Collection[int]) -> int:
@@ -102,14 +103,14 @@ class Followers:
         )
 
     def vouch(self, isr: Collection[int], seconds: float) -> bool:
-        """Whether `isr` has other members, and each has fetched in this epoch in the last `seconds`.
+        """Whether `isr` has other members, and each has fetched in this epoch in the last `seconds` of boot time.
 
-        Then none of them leads a later epoch, and a new leader is one of them.
+        None of them led a later epoch then, and a new leader is one of them.
         """
         others = [replica for replica in isr if replica != self._node_id]
-        now = self._clock.monotonic()
+        since = self._clock.boot_time() - seconds
         return bool(others) and all(
-            replica in self.states and now - self.states[replica].last_fetch_time <= seconds for replica in others
+            replica in self.states and self.states[replica].last_fetch_boot_time >= since for replica in others
         )
 
     def _is_eligible(self, replica: int, state: ReplicaState) -> bool:

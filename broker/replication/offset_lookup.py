@@ -65,10 +65,10 @@ def find_offset(
 ) -> FoundOffset:
     """Look up the offset for `timestamp` in a partition that this broker leads.
 
-    Raises KafkaError as `Partition.check_leader` and `LogReader.offset_for_timestamp` do, and DecompressionLimitError
+    Raises KafkaError as `Partition.check_serving` and `LogReader.offset_for_timestamp` do, and DecompressionLimitError
     if more than `budget` would have to be decoded; the caller then uses `find_offset_on_thread`.
     """
-    partition.check_leader(current_leader_epoch)
+    partition.check_serving(current_leader_epoch)
     end = partition.readable_end_offset(read_committed=read_committed)
     log = partition.log
     if timestamp == LATEST:
@@ -84,7 +84,7 @@ def find_offset(
 
 async def find_offset_on_thread(partition: Partition, timestamp: int, *, read_committed: bool) -> FoundOffset:
     """Look up a timestamp for which `find_offset` would decode too much. Raises KafkaError as it does."""
-    partition.check_leader()
+    partition.check_serving()
     end = partition.readable_end_offset(read_committed=read_committed)
     return _readable(partition, await partition.search(_find_record, partition.log, timestamp, None), end)
 

@@ -15,6 +15,8 @@ Between calls:
 - While this broker leads, the leader epoch begins at `epoch_start_offset`, the end of the log when it became leader,
   and is known to the log also without a batch. Followers that have not fetched since then count as empty.
 
+Clients are served after `check_serving` only, because another broker may lead by now (`fencing`); followers always.
+
 As a follower it has the leader's high watermark, and the log is written by `follower` alone, between appends. On a
 change to follower, appends that wait in the queue fail, and the follower begins after `drained`.
 
@@ -31,6 +33,7 @@ from typing import Final, ParamSpec, TypeVar
 from odradek.broker.metadata.image import PartitionImage
 from odradek.broker.metrics.counts.metrics import TopicMetrics
 from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.fetched_records import FetchedRecords
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.isr import effective_min_insync
@@ -66,7 +69,9 @@ class Partition:
         threads: DiskThreads,
         followers: Followers,
         events: PartitionEvents,
+        fencing: Fencing | None = None,
     ) -> None:
+        """`fencing`: None for a broker that is alone."""
         self.topic = topic
         self.topic_id = topic_id
         self.index = index
@@ -86,6 +91,7 @@ class Partition:
         self._own_end = log.log_end_offset
         self._is_alone = False
         self.followers = followers
+        self._fencing = fencing
         self._events = events
         self._on_advance = events.advanced  # a plain attribute, because every append reads it
         self._threads = threads
@@ -153,6 +159,29 @@ class Partition:
         if self.leader != self._node_id:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is led by {self.leader}")
 
+    @property
+    def is_fenced(self) -> bool:
+        """Whether clients must be refused, because another broker may lead by now."""
+        fencing = self._fencing
+        return (
+            fencing is not None
+            and fencing.has_lapsed()
+            and not fencing.is_vouched_for(self.replicas, self.maximal_isr(), self.followers)
+        )
+
+    def check_serving(self, current_leader_epoch: int = NO_EPOCH) -> None:
+        """Check before an answer to a client: as `check_leader`, and NOT_LEADER_OR_FOLLOWER if it is fenced."""
+        self.check_leader(current_leader_epoch)
+        if self._fencing is not None:
+            self._check_fencing()
+
+    def _check_fencing(self) -> None:
+        if self.is_fenced:
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"another broker may lead {self.topic}-{self.index}: the session ended",
+            )
+
     def check_follower(self, replica_id: int, current_leader_epoch: int) -> None:
         """Check that the broker that fetches holds a replica of this partition.
 
@@ -208,6 +237,8 @@ class Partition:
         """
         if self.leader != self._node_id or self.offline:
             self.check_leader()
+        if self._fencing is not None:
+            self._check_fencing()
         if required_acks == ACKS_ALL and not self._enough_in_sync():
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"in sync: {sorted(self.isr)}")
         return self.appender.append_as_leader(records, self.leader_epoch, now_ms)
@@ -223,6 +254,8 @@ class Partition:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self.high_watermark < next_offset:
             return None
+        if self._fencing is not None and self.is_fenced:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.NONE if self._enough_in_sync() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     @property
@@ -246,10 +279,13 @@ class Partition:
     ) -> FetchedRecords:
         """Read from the batch that contains `fetch_offset`, up to the end that consumers may read; a replica reads all.
 
-        Raises KafkaError OFFSET_OUT_OF_RANGE and those of `check_leader`. The caller owns the slice and releases it.
+        Raises KafkaError OFFSET_OUT_OF_RANGE and those of `check_serving`, or for a replica `check_leader`. The caller
+        owns the slice and releases it.
         """
         if current_leader_epoch >= 0 or self.leader != self._node_id or self.offline:
             self.check_leader(current_leader_epoch)
+        if replica_id < 0 and self._fencing is not None:
+            self._check_fencing()
         high_watermark = self.high_watermark
         log = self.log
         stable = log.last_stable_offset
@@ -271,9 +307,12 @@ class Partition:
     def end_offset_for_epoch(self, leader_epoch: int, current_leader_epoch: int = NO_EPOCH) -> tuple[int, int]:
         """The largest epoch not above `leader_epoch` and the offset after its last record; (-1, -1) if there is none.
 
-        Raises KafkaError as `check_leader` does.
+        Raises KafkaError as `check_serving` does.
         """
-        self.check_leader(current_leader_epoch)
+        self.check_serving(current_leader_epoch)
+        return self._end_of_epoch(leader_epoch)
+
+    def _end_of_epoch(self, leader_epoch: int) -> tuple[int, int]:
         if leader_epoch == self.leader_epoch:
             # The log stores an epoch with its first batch. Until then the epoch is empty and ends where it starts.
             return leader_epoch, self.log.log_end_offset
@@ -305,7 +344,7 @@ class Partition:
         await self.appender.drained()
 
     def _divergence(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
-        epoch, end_offset = self.end_offset_for_epoch(last_fetched_epoch)
+        epoch, end_offset = self._end_of_epoch(last_fetched_epoch)
         if epoch < 0 or end_offset < 0 or fetch_offset < self.log.log_start_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"epoch {last_fetched_epoch} is unknown")
         return (epoch, end_offset) if epoch < last_fetched_epoch or end_offset < fetch_offset else None

@@ -29,6 +29,7 @@ from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImag
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partition_changes import Change, PartitionChanges
@@ -79,6 +80,7 @@ class Partitions:
         self.on_may_join: Callable[[Partition, int], None] = _ignore  # see `PartitionEvents.may_join`
         self.on_leadership: Callable[[Partition], None] = _ignore  # called with another leader or leader epoch
         self.on_removal: Callable[[Partition], None] = _ignore  # called before a replica is removed, or goes offline
+        self.fencing: Fencing | None = None  # of the partitions that are added later
         self.on_late_creation: list[Callable[[], None]] = []  # called when a retried creation succeeded
 
     def __iter__(self) -> Iterator[Partition]:
@@ -286,6 +288,7 @@ class Partitions:
             threads=self._threads,
             followers=Followers(self._node_id, self._clock, self._registered, self._lag_time_max),
             events=self,
+            fencing=self.fencing,
         )
         partition.configure(self._config.log_config(topic.configs))
         partition.apply(image)

@@ -14,9 +14,9 @@ async def delete_records(partition: Partition, offset: int) -> int:
     """Raise the log start offset to `offset`, -1 for the high watermark, and return the new log start offset.
 
     Raises KafkaError OFFSET_OUT_OF_RANGE beyond the high watermark, POLICY_VIOLATION for a topic that is compacted
-    only, and those of `Partition.check_leader`.
+    only, and those of `Partition.check_serving`.
     """
-    partition.check_leader()
+    partition.check_serving()
     log = partition.log
     if log.config.cleanup_policy == {"compact"}:
         # Any record of a compacted log may be the last of its key.

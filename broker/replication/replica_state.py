@@ -20,13 +20,17 @@ NEVER = float("-inf")
 
 
 class ReplicaState:
-    """One follower. Times are in seconds of the monotonic clock, `broker_epoch` that of the last fetch that counted."""
+    """One follower. `broker_epoch` is that of the last fetch that counted.
+
+    Times are in seconds, `last_fetch_boot_time` on the boot clock, all others on the monotonic one.
+    """
 
     __slots__ = (
         "_last_fetch_leader_end",
         "_last_fetch_time",
         "broker_epoch",
         "last_caught_up_time",
+        "last_fetch_boot_time",
         "log_end_offset",
         "log_start_offset",
     )
@@ -36,6 +40,7 @@ class ReplicaState:
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
+        self.last_fetch_boot_time = NEVER
         self.last_caught_up_time = last_caught_up_time
         self._last_fetch_leader_end = UNKNOWN_OFFSET
         self._last_fetch_time = NEVER
@@ -47,11 +52,6 @@ class ReplicaState:
     def has_fetched(self) -> bool:
         """Whether a fetch has counted in this leader epoch."""
         return self.log_end_offset != UNKNOWN_OFFSET
-
-    @property
-    def last_fetch_time(self) -> float:
-        """The time of the last fetch that counted in this leader epoch; minus infinity before the first."""
-        return self._last_fetch_time
 
     def fetched(self, fetch_offset: int, log_start_offset: int, leader_end: int, broker_epoch: int, now: float) -> None:
         """Record a fetch at `fetch_offset` while the leader's log ended at `leader_end`."""

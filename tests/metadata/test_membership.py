@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
+import msgspec
 import pytest
 
+from odradek.broker.clock import SystemClock
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
@@ -107,6 +110,23 @@ async def test_a_live_broker_that_lost_its_session_registers_again(shared: InMem
     assert image.brokers[1].intact_since <= alone.partitions[0].isr[1], "the process lives: nothing is lost"
     assert image.controller_id == 2
     assert not failures
+
+
+async def test_the_lease_is_certain_only_for_the_registration_that_the_image_has(
+    shared: InMemoryStore, start: Start
+) -> None:
+    metadata = await start(shared)
+    boot_time, old_epoch = SystemClock().boot_time, metadata.broker_epoch
+    assert metadata.lease_deadline() > boot_time()
+
+    metadata.image = msgspec.structs.replace(metadata.image, revision=old_epoch - 1)
+    assert metadata.lease_deadline() == -math.inf
+    metadata.image = msgspec.structs.replace(metadata.image, revision=old_epoch)
+    shared.sessions[-1].lost.set()
+    assert metadata.lease_deadline() == -math.inf
+
+    await until(metadata, lambda image: 1 in image.brokers and image.brokers[1].epoch > old_epoch)
+    assert metadata.lease_deadline() > boot_time()
 
 
 async def test_a_broker_whose_boot_is_unknown_is_intact_while_it_lives(shared: InMemoryStore, start: Start) -> None:

@@ -8,6 +8,7 @@ from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.values import RUNNING
 from odradek.broker.metrics.counts.metrics import TopicMetrics
 from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import Partition
 from odradek.broker.storage.append.append_info import AppendInfo
@@ -24,8 +25,15 @@ LAG = 30.0
 class Leading:
     """A partition with three replicas, and the brokers that are registered."""
 
-    def __init__(self, log_dir: LogDir, threads: DiskThreads, **properties: Any) -> None:
-        self.clock = ManualClock()
+    def __init__(
+        self,
+        log_dir: LogDir,
+        threads: DiskThreads,
+        clock: ManualClock | None = None,
+        fencing: Fencing | None = None,
+        **properties: Any,
+    ) -> None:
+        self.clock = clock or ManualClock()
         self.brokers = {node: broker(node) for node in EPOCHS}
         self.appends = 0
         self.joinable: list[int] = []
@@ -39,6 +47,7 @@ class Leading:
             threads=threads,
             followers=Followers(SELF, self.clock, self.brokers.get, LAG),
             events=self,
+            fencing=fencing,
         )
         self._partition_epoch = -1
 

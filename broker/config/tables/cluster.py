@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from odradek.broker.config.bounds import at_least
+from odradek.broker.config.bounds import at_least, one_of
 from odradek.broker.config.property import Property, Table
 from odradek.broker.config.types import (
     BOOLEAN,
@@ -92,6 +92,12 @@ class MembershipProperties(Table):
         "broker.heartbeat.interval.ms", INT, 2000,
         doc="The most time between two signs of life of a broker in the metadata store; a fifth of its session, if "
         "that is less.",
+    )
+    fencing_mode = Property(
+        "fencing.mode", STRING, "isr", one_of("isr", "strict"), own=True,
+        doc="What a broker serves of the partitions that it leads when it cannot renew its session in the metadata "
+        "store. isr: partitions with a single replica, and those whose other in-sync replicas all go on fetching from "
+        "it; so an outage of etcd stops administration only. strict: nothing.",
     )
     controlled_shutdown_enable = Property(
         "controlled.shutdown.enable", BOOLEAN, True,

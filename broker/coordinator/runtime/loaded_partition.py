@@ -95,6 +95,11 @@ class LoadedPartition(Generic[S]):
         self._timers: dict[str, KeyTimers] = {}
         self._is_unloaded = False
 
+    @property
+    def is_fenced(self) -> bool:
+        """Whether another broker may lead the partition by now, so that requests must be refused."""
+        return self._writer.is_fenced
+
     def start(self) -> None:
         """Carry out the effects of being loaded."""
         for key, effects in tuple(self.shard.loaded(self._clock.time_ms())):
@@ -230,7 +235,9 @@ class LoadedPartition(Generic[S]):
                 shard.replay(record, record_offset, now_ms)
         shard.event_completed(key, effects, None)
         self._set_timers(key, effects.timers)
-        if not write.is_overdue:
+        if self.is_fenced:
+            self._refuse(write, _MOVED)
+        elif not write.is_overdue:
             for pending_reply, reply in effects.replies:
                 pending_reply.complete(reply)
         for line in effects.log_lines:

@@ -35,6 +35,11 @@ class PartitionWriter:
         self._clock = clock
         self._purgatory = purgatory
 
+    @property
+    def is_fenced(self) -> bool:
+        """Whether another broker may lead the partition by now."""
+        return self.partition.is_fenced
+
     def append(self, records: Sequence[CoordinatorRecord]) -> int | asyncio.Future[int]:
         """Append the records as one batch. Return the offset of the first when the batch is committed.
 

@@ -10,6 +10,7 @@ metadata image ─► partition led in a new epoch ─► loading (on a thread) 
 | not led here, or the topic does not exist | NOT_COORDINATOR |
 | loading | COORDINATOR_LOAD_IN_PROGRESS |
 | loading again, after the broker ran out of file descriptors or memory | COORDINATOR_LOAD_IN_PROGRESS |
+| led here, but another broker may lead it by now (`replication.fencing`) | NOT_COORDINATOR |
 | led here, but loading it failed | NOT_COORDINATOR, until it is led in another epoch |
 | loaded | its reply |
 
@@ -121,6 +122,8 @@ class CoordinatorRuntime(Generic[S]):
             if index in self._loading:
                 raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{name}-{index} is loading")
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{name}-{index} is not led here")
+        if partition.is_fenced:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"another broker may lead {name}-{index}: the session ended")
         return partition
 
     # ------------------------------------------------------------------------------------------------------- the topic

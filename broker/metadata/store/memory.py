@@ -1,9 +1,13 @@
-"""The metadata store in memory, for tests and simulations, with leases that expire on the loop's clock."""
+"""The metadata store in memory, for tests and simulations, with leases that expire on the loop's clock.
+
+`clock` is that of the brokers: the deadlines of sessions are on its boot time. In a simulation both are virtual.
+"""
 
 from __future__ import annotations
 
 import asyncio
 
+from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.metadata.store.embedded import EmbeddedSession, EmbeddedStore
 from odradek.broker.metadata.store.store import StoreFailedError
 
@@ -11,8 +15,9 @@ from odradek.broker.metadata.store.store import StoreFailedError
 class InMemoryStore(EmbeddedStore):
     """A store that several brokers of one process may share. It persists nothing. `sessions` has all it ever opened."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
         super().__init__()
+        self.clock = clock or SystemClock()
         self.sessions: list[InMemorySession] = []
 
     async def session(self, ttl: float) -> InMemorySession:
@@ -21,26 +26,23 @@ class InMemoryStore(EmbeddedStore):
 
 
 class InMemorySession(EmbeddedSession):
-    """A session that ends when it is revoked, or `ttl` seconds after `abandon`, which simulates the owner's death.
-
-    Its deadline is on the loop's clock, which is every clock of a simulation.
-    """
+    """A session that ends when it is revoked, or `ttl` seconds after `abandon`, which simulates the owner's death."""
 
     def __init__(self, store: InMemoryStore, lease: int, lost: asyncio.Event, ttl: float) -> None:
         super().__init__(store, lease, lost)
         self._ttl = ttl
+        self._clock = store.clock
         self._abandoned_at: float | None = None
         self._ending: asyncio.Task[None] | None = None
 
     def deadline(self) -> float:
-        heard_at = asyncio.get_running_loop().time() if self._abandoned_at is None else self._abandoned_at
+        heard_at = self._clock.boot_time() if self._abandoned_at is None else self._abandoned_at
         return heard_at + self._ttl
 
     def abandon(self) -> None:
         """Stop renewing the lease."""
-        loop = asyncio.get_running_loop()
-        self._abandoned_at = loop.time()
-        loop.call_later(self._ttl, self._expire)
+        self._abandoned_at = self._clock.boot_time()
+        asyncio.get_running_loop().call_later(self._ttl, self._expire)
 
     def _expire(self) -> None:
         self._ending = asyncio.get_running_loop().create_task(self._end())

@@ -29,6 +29,7 @@ class ScriptedWriter:
 
     def __init__(self) -> None:
         self.is_slow = False
+        self.is_fenced = False
         self.appends: list[asyncio.Future[int]] = []
         self.end_offset = 0
 
@@ -153,6 +154,17 @@ async def test_an_append_that_ends_at_once_is_answered_at_once(bench: Bench) -> 
 
     assert bench.replies == [5]
     assert bench.counters.counts == {"a": 5}
+
+
+async def test_a_reply_is_refused_if_another_broker_may_lead_by_then(bench: Bench) -> None:
+    bench.writer.is_slow = True
+    bench.add("a", 5)
+
+    bench.writer.is_fenced = True
+    await bench.end_append()
+
+    assert bench.replies == [ErrorCode.NOT_COORDINATOR]
+    assert bench.counters.counts == {"a": 5}  # as the log says
 
 
 async def test_a_key_handles_one_event_at_a_time(bench: Bench) -> None:

@@ -37,6 +37,7 @@ from odradek.broker.metadata.store.store import (
     still,
     unchanged,
 )
+from odradek.broker.testing.clock import ManualClock
 
 
 async def _put(store: MetadataStore, key: bytes, value: bytes) -> int:
@@ -472,16 +473,21 @@ async def test_sessions_have_different_leases(store: MetadataStore) -> None:
     assert len({session.lease for session in sessions}) == 5
 
 
-async def test_a_session_that_is_not_renewed_is_lost(shared: InMemoryStore) -> None:
+async def test_a_session_that_is_not_renewed_is_lost() -> None:
+    clock = ManualClock(monotonic=1000)
+    shared = InMemoryStore(clock)
     session = await shared.session(0.01)
     await shared.txn((), (Put(b"a", b"", session.lease),))
-    now = asyncio.get_running_loop().time()
+    clock.advance(1000)
+    assert session.deadline() == pytest.approx(1001.01)
 
     session.abandon()
 
-    assert session.deadline() == pytest.approx(now + 0.01)
+    clock.advance(1000)
+    assert session.deadline() == pytest.approx(1001.01)
     await asyncio.wait_for(session.lost.wait(), 10)
     assert (await shared.range(b""))[0] == []
+    await shared.close()
 
 
 async def test_a_watch_from_a_dropped_revision_raises_compacted_error(shared: InMemoryStore) -> None:
