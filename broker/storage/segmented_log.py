@@ -257,7 +257,9 @@ class SegmentedLog:
                 self._replace_all(offset)
             else:
                 active = self.segments.from_offset(offset)[0]
-                self.end = LogEnd(offset, active, 0)  # readers must not read what is about to be truncated
+                location = active.locate(offset)
+                position = active.size if location is None else location[0]
+                self.end = LogEnd(offset, active, position)  # readers must not read what is about to be truncated
                 self._remove(removed)
                 active.truncate_to(offset, now_ms)
                 self._end_at(LogEnd(active.next_offset(), active, active.size))

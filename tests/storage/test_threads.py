@@ -184,6 +184,31 @@ def test_readers_do_not_wait_for_the_sync_of_a_truncation(tmp_path: Path) -> Non
     resources.descriptors.close()
 
 
+def test_readers_get_what_a_truncation_keeps_while_it_runs(tmp_path: Path) -> None:
+    read: list[list[bytes | None]] = []
+
+    class ReadingWhileCutting(OsFiles):
+        def rename(self, source: str, target: str) -> None:
+            super().rename(source, target)
+            if cutting:
+                with log.read(3, 1000, log.log_end_offset) as slice_:
+                    read.append([record.value for record in records_in(slice_.read())])
+
+    cutting: list[bool] = []
+    resources = make_resources(tmp_path, ReadingWhileCutting())
+    size = len(batch(b"0"))
+    log = create_log(f"{tmp_path}/t-0", "t", 0, TOPIC_ID, LogConfig(segment_bytes=3 * size), resources)
+    for index in range(9):
+        append(log, b"%d" % index)
+    cutting.append(True)
+
+    log.truncate_to(5)
+
+    assert read
+    assert all(each == [b"3", b"4"] for each in read)
+    resources.descriptors.close()
+
+
 class BetweenLooks(ManualClock):
     """A clock that calls `change` once, when it is read."""
 
