@@ -98,7 +98,7 @@ class PeriodicTasks:
         """
         flushes = []
         for number, partition in enumerate(tuple(self._partitions), 1):
-            if not partition.offline and (flush := partition.flush_if_due()) is not None:
+            if not partition.offline and (flush := partition.appender.flush_if_due()) is not None:
                 flushes.append(asyncio.shield(flush))  # a cancelled caller does not interrupt it
             if not number % _SLICE:
                 await asyncio.sleep(0)

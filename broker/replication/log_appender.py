@@ -134,6 +134,17 @@ class LogAppender:
             return  # the partition goes offline with its log directory
         on_begun(leader_epoch, start_offset)
 
+    def count_end(self, on_counted: Callable[[int], None]) -> None:
+        """Call `on_counted(end)` when everything up to the present end of the log counts; never if the disk fails.
+
+        That is at once, or after an fsync if flush.messages demands one.
+        """
+        end = self._log.log_end_offset
+        if self._uncounted == 0 and not self._flush_due():
+            on_counted(end)
+            return
+        self._threads.run(self._log.flush, end).add_done_callback(partial(_end_synced, on_counted, end))
+
     def run_between_appends(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Run a function on a writer thread, between appends: later appends queue behind it.
 
@@ -262,6 +273,11 @@ class LogAppender:
             for waiter in idle:
                 if not waiter.done():
                     waiter.set_result(None)
+
+
+def _end_synced(on_counted: Callable[[int], None], end: int, flushing: asyncio.Future[None]) -> None:
+    if not flushing.cancelled() and flushing.exception() is None:  # else the partition goes offline
+        on_counted(end)
 
 
 def _records_count(records: memoryview) -> int:

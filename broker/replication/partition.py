@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, ParamSpec, TypeVar
 
 from odradek.broker.metadata.image import PartitionImage
@@ -326,10 +327,6 @@ class Partition:
         """Start a new segment of the log, in order with appends; the future raises KafkaError."""
         return self.appender.run_between_appends(self.log.roll)
 
-    def flush_if_due(self) -> asyncio.Future[None] | None:
-        """Start a flush if the topic's flush.ms demands one by now; return its future, or None."""
-        return self.appender.flush_if_due()
-
     def resign(self) -> None:
         """Refuse appends and reads from now on: this replica is about to be removed."""
         self.leader = NO_LEADER
@@ -364,9 +361,17 @@ class Partition:
         if leader_epoch != self.leader_epoch or self.leader != self._node_id:
             return
         self.epoch_start_offset = start_offset
-        if start_offset > self._own_end and not self.appender.waits_for_flush:  # else those appends raise it
-            self._own_end = start_offset
-        self._advance_high_watermark()
+        if self._is_alone:
+            self._count_end(leader_epoch, start_offset)
+        else:
+            # An fsync that began while this broker followed, or in an earlier epoch, may still run.
+            self.appender.count_end(partial(self._count_end, leader_epoch))
+
+    def _count_end(self, leader_epoch: int, end: int) -> None:
+        """Count this broker's log up to `end`, if it still leads in that epoch."""
+        if leader_epoch == self.leader_epoch and self.leader == self._node_id:
+            self._own_end = max(self._own_end, end)
+            self._advance_high_watermark()
 
     def _appended(self, info: AppendInfo) -> None:
         if info.duplicate:

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from odradek.broker.metadata.values import STARTING
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.disk_threads import DISK_THREADS, DiskThreads
 from odradek.broker.replication.partition import ACKS_ALL
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_slice import LogSlice
@@ -297,6 +297,43 @@ async def test_records_that_wait_for_an_fsync_do_not_count_in_a_new_epoch_of_the
     await appending
 
     assert leading.partition.high_watermark == 1
+
+
+async def test_a_follower_that_leads_while_its_fsync_runs_counts_its_records_when_they_are_synced(
+    log_dir: LogDir, threads: DiskThreads
+) -> None:
+    leading = Leading(log_dir, threads, flush_messages=1)
+    leading.apply(leader=OTHER, epoch=1)
+    append(leading.partition.log, b"a", leader_epoch=1)  # as the follower does; it has not synced yet
+
+    leading.apply(SELF, epoch=2)
+
+    assert (leading.partition.high_watermark, leading.partition.epoch_start_offset) == (0, 1)
+    async with asyncio.timeout(30):
+        while not leading.partition.high_watermark:  # noqa: ASYNC110 - a turn of the loop, not a pause
+            await asyncio.sleep(0)
+    assert leading.partition.log.recovery_point == 1
+
+
+async def test_what_was_synced_in_an_earlier_epoch_does_not_count_in_a_later_one(
+    log_dir: LogDir, threads: DiskThreads
+) -> None:
+    is_blocked = Event()
+    blocking = [threads.run(is_blocked.wait) for _ in range(DISK_THREADS)]
+    leading = Leading(log_dir, threads, flush_messages=1)
+    leading.apply(leader=OTHER, epoch=1)
+    append(leading.partition.log, b"a", leader_epoch=1)
+    leading.apply(SELF, epoch=2)
+
+    leading.apply(leader=OTHER, epoch=3)
+    leading.partition.log.truncate_to(0)
+    leading.apply(SELF, epoch=4)
+    is_blocked.set()
+    await asyncio.gather(*blocking)
+    for _ in range(100):
+        await threads.run(int)
+
+    assert leading.partition.high_watermark == 0
 
 
 def test_the_isr_vouches_while_all_of_its_other_members_fetch(leading: Leading) -> None:
