@@ -164,25 +164,36 @@ class Partitions:
             return False
         return True
 
-    def sort_out_strays(self, *, deletes: bool) -> None:
+    def sort_out_strays(self, *, deletes: bool, sets_aside: bool = False) -> None:
         """Delete the logs of topics that were deleted while this broker was down. Call it when settled.
 
-        Log a warning if other logs have no topic: they are neither served nor deleted. So are all without `deletes`.
+        Other logs without a partition on this broker are not served: their topic is gone without a record of its
+        deletion, or their replica was moved. With `sets_aside` their directories are renamed to `-stray`.
         """
-        deleted: list[Change] = []
-        strays: list[str] = []
-        for (topic, index), log in tuple(self._log_dirs.logs.items()):  # a copy, because threads add logs
-            if index in self._by_name.get(topic, ()):
-                continue
-            if deletes and log.topic_id in self._image.deleted:
-                deleted.append(partial(self._delete_log, topic, index))
-            else:
-                strays.append(f"{topic}-{index}")
+        deleted: list[Log] = []
+        strays: list[Log] = []
+        for log in tuple(self._log_dirs.logs.values()):  # a copy, because threads add logs
+            if self._is_stray(log):
+                is_deleted = deletes and log.topic_id in self._image.deleted
+                (deleted if is_deleted else strays).append(log)
         if deleted:
             _LOG.info("logs of topics that were deleted meanwhile", count=len(deleted))
-            self._changing.run(deleted)
+            self._changing.run([partial(self._remove_stray, log, self._delete_log) for log in deleted])
         if strays:
-            _LOG.warning("logs without a topic", count=len(strays), first=strays[0])
+            first = f"{strays[0].topic}-{strays[0].partition}"
+            if not sets_aside:
+                _LOG.warning("logs without a topic", count=len(strays), first=first)
+                return
+            _LOG.error("logs that are not this broker's any more: renamed to -stray", count=len(strays), first=first)
+            self._changing.run([partial(self._remove_stray, log, self._set_log_aside) for log in strays])
+
+    def _is_stray(self, log: Log) -> bool:
+        key = log.topic, log.partition
+        return self._log_dirs.logs.get(key) is log and log.partition not in self._by_name.get(log.topic, ())
+
+    async def _remove_stray(self, log: Log, remove: Callable[[str, int], Coroutine[Any, Any, None]]) -> None:
+        if self._is_stray(log):  # a later image may have put another log in its place
+            await remove(log.topic, log.partition)
 
     def log_dir_failed(self, log_dir: LogDir) -> None:
         """Refuse requests for the logs in a failed directory from now on, with KAFKA_STORAGE_ERROR."""
@@ -251,7 +262,7 @@ class Partitions:
                 _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
                 await self._delete_log(topic.name, index)
             else:
-                await self._threads.run(self._log_dirs.set_log_aside, topic.name, index)
+                await self._set_log_aside(topic.name, index)
         config = self._config.log_config(topic.configs)
         try:
             log = await self._threads.run(self._log_dirs.create_log, topic.name, index, topic.topic_id, config)
@@ -346,6 +357,9 @@ class Partitions:
 
     async def _delete_log(self, topic: str, index: int) -> None:
         await self._threads.run(self._log_dirs.delete_log, topic, index)
+
+    async def _set_log_aside(self, topic: str, index: int) -> None:
+        await self._threads.run(self._log_dirs.set_log_aside, topic, index)
 
     def _release(self, partition: Partition) -> None:
         for purgatory in self._purgatories:

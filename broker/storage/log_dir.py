@@ -293,7 +293,7 @@ class LogDir:
         Raises as `delete_log` does.
         """
         log, target = self._retire_log(topic, partition, stray_directory)
-        _LOG.warning("%s is a log without a topic: renamed to %s", log.directory, target)
+        _LOG.warning("%s is not a log of this broker's partitions: renamed to %s", log.directory, target)
 
     def _retire_log(self, topic: str, partition: int, new_name: Callable[[str, int, bytes], str]) -> tuple[Log, str]:
         """Close a log and rename its directory; return the log, and the new path."""

@@ -171,6 +171,33 @@ async def test_logs_of_topics_that_were_deleted_meanwhile_are_deleted(
     assert log_dir.logs.keys() == ({("stray", 0)} if deletes else {("deleted", 0), ("stray", 0)})
 
 
+async def test_other_logs_without_a_partition_are_set_aside_in_a_cluster(
+    partitions: Partitions, log_dir: LogDir
+) -> None:
+    for name, topic_id in (("deleted", AN_ID), ("gone", ANOTHER_ID), ("t", ANOTHER_ID)):
+        partitions._log_dirs.create_log(name, 0, topic_id, LogConfig())
+    await applied(partitions, image(topic(topic_id=ANOTHER_ID, leader=OTHER), deleted=[AN_ID]))
+
+    partitions.sort_out_strays(deletes=True, sets_aside=True)
+    await partitions.settled()
+
+    assert not log_dir.logs
+    assert len(log_dir.deletions) == 1
+    assert sorted(each.name.split(".")[0] for each in log_dir.path.glob("*-stray")) == ["gone-0", "t-0"]
+
+
+async def test_a_log_that_a_later_image_needs_is_no_stray(partitions: Partitions, log_dir: LogDir) -> None:
+    partitions._log_dirs.create_log("t", 0, AN_ID, LogConfig())
+    await applied(partitions, image(deleted=[AN_ID]))
+
+    apply(partitions, image(topic(topic_id=ANOTHER_ID), deleted=[AN_ID]))
+    partitions.sort_out_strays(deletes=True, sets_aside=True)
+    await partitions.settled()
+
+    assert log_dir.logs["t", 0].topic_id == ANOTHER_ID
+    assert partitions.get("t", 0).log is log_dir.logs["t", 0]
+
+
 async def test_a_partition_that_moved_to_another_broker_is_deleted(partitions: Partitions, log_dir: LogDir) -> None:
     await applied(partitions, image(topic()))
     await applied(partitions, image(topic(leader=OTHER, epoch=1)))
