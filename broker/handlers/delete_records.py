@@ -2,7 +2,8 @@
 
 The log start offset moves to the offset in the request, -1 for the high watermark; an offset below the current log
 start offset changes nothing. The response has the low watermark: the smallest log start offset of all live replicas,
-with a single replica its own. The next round of retention deletes the segments that are wholly below it.
+with a single replica its own. It is sent when the low watermarks of all partitions have reached the offsets, or after
+the timeout of the request. The next round of retention deletes the segments that are wholly below it.
 
 | partition | error |
 |---|---|
@@ -10,6 +11,7 @@ with a single replica its own. The next round of retention deletes the segments 
 | is led by another broker | NOT_LEADER_OR_FOLLOWER |
 | belongs to an internal topic | INVALID_TOPIC_EXCEPTION |
 | has the cleanup.policy compact only | POLICY_VIOLATION |
+| has a live replica that did not follow before the timeout | REQUEST_TIMED_OUT |
 | has a high watermark below the offset, or the offset is below -1 | OFFSET_OUT_OF_RANGE |
 
 A partition that is named twice counts once, with its last offset; the response omits topics without partitions.
@@ -18,10 +20,14 @@ A partition that is named twice counts once, with its last offset; the response 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from itertools import islice
+from typing import NamedTuple
 
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
-from odradek.broker.replication.record_deletion import delete_records
+from odradek.broker.purgatory import DelayedOperation
+from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.record_deletion import delete_records, low_watermark
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -37,16 +43,32 @@ _AT_ONCE = 50
 """Partitions whose records are deleted at the same time; each waits for its writer thread."""
 
 
+class _Pending(NamedTuple):
+    """A deletion that other replicas must follow."""
+
+    row: DeleteRecordsPartitionResult
+    partition: Partition
+    offset: int
+
+
 async def handle(services: Services, context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     topics = []
+    pending: list[_Pending] = []
     time_slice = services.time_slices.begin(context.connection)
     for name, offsets in _offsets(request).items():
         results: list[DeleteRecordsPartitionResult] = []
         wanted = iter(offsets.items())
         while some := list(islice(wanted, _AT_ONCE)):
             await time_slice.step()
-            results += await asyncio.gather(*[_delete(services, name, index, offset) for index, offset in some])
+            results += await asyncio.gather(
+                *[_delete(services, name, index, offset, pending) for index, offset in some]
+            )
         topics.append(DeleteRecordsTopicResult(name, results))
+    if pending:
+        delayed = DelayedDeletion(pending)
+        if not delayed.is_complete():
+            keys = [each.partition for each in pending]
+            await services.deletion_purgatory.park(delayed, keys, request.timeout_ms)
     return DeleteRecordsResponse(topics=topics)
 
 
@@ -67,14 +89,51 @@ def _offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
     return offsets
 
 
-async def _delete(services: Services, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+async def _delete(
+    services: Services, topic: str, index: int, offset: int, pending: list[_Pending]
+) -> DeleteRecordsPartitionResult:
+    """Delete on this broker, the leader; add to `pending` if other replicas must follow."""
     partition = services.partitions.find(topic, index)
     if isinstance(partition, KafkaError):
         return DeleteRecordsPartitionResult(index, _NO_OFFSET, partition.code)
     if topic in INTERNAL_TOPICS:
         return DeleteRecordsPartitionResult(index, _NO_OFFSET, ErrorCode.INVALID_TOPIC_EXCEPTION)
     try:
-        low_watermark = await delete_records(partition, offset)
+        offset = await delete_records(partition, offset)
+        row = DeleteRecordsPartitionResult(index, low_watermark(partition))
     except KafkaError as error:
         return DeleteRecordsPartitionResult(index, _NO_OFFSET, error.code)
-    return DeleteRecordsPartitionResult(index, low_watermark)
+    if row.low_watermark < offset:
+        pending.append(_Pending(row, partition, offset))
+    return row
+
+
+class DelayedDeletion(DelayedOperation[None]):
+    """A response that waits until every live replica begins at the new start of its log, or until the timeout."""
+
+    def __init__(self, pending: list[_Pending]) -> None:
+        self._pending = pending
+
+    def is_complete(self) -> bool:
+        """Update the rows that wait; return whether none is left."""
+        waiting = []
+        for each in self._pending:
+            try:
+                reached = low_watermark(each.partition)
+            except KafkaError as error:
+                each.row.error_code, each.row.low_watermark = error.code, _NO_OFFSET
+                continue
+            if reached < each.offset:
+                waiting.append(each)
+            else:
+                each.row.low_watermark = reached
+        self._pending = waiting
+        return not waiting
+
+    def is_ready(self, key: Hashable) -> bool:  # noqa: ARG002 - all rows are checked
+        return self.is_complete()
+
+    def answer(self) -> None:
+        if not self.is_complete():
+            for each in self._pending:
+                each.row.error_code = ErrorCode.REQUEST_TIMED_OUT

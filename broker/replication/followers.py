@@ -96,11 +96,10 @@ class Followers:
         """The members of the ISR that should leave it."""
         return lagging(isr, self.states, leader_end, self._clock.monotonic(), self._lag_time_max)
 
-    def low_watermark(self, log_start_offset: int, is_live: Callable[[int], bool]) -> int:
+    def low_watermark(self, log_start_offset: int) -> int:
         """The smallest log start offset of the leader and the live followers; -1 if one is unknown."""
-        return min(
-            [log_start_offset, *[state.log_start_offset for node, state in self.states.items() if is_live(node)]]
-        )
+        starts = [state.log_start_offset for node, state in self.states.items() if self._is_live(node)]
+        return min([log_start_offset, *starts])
 
     def vouch(self, isr: Collection[int], seconds: float) -> bool:
         """Whether `isr` has other members, and each has fetched in this epoch in the last `seconds` of boot time.
@@ -112,6 +111,10 @@ class Followers:
         return bool(others) and all(
             replica in self.states and self.states[replica].last_fetch_boot_time >= since for replica in others
         )
+
+    def _is_live(self, replica: int) -> bool:
+        broker = self._brokers(replica)
+        return broker is not None and broker.is_alive
 
     def _is_eligible(self, replica: int, state: ReplicaState) -> bool:
         """Whether a replica runs, and still is the incarnation that has fetched."""

@@ -214,6 +214,7 @@ class Partition:
         ):
             self._events.may_join(self, replica_id)
         self._advance_high_watermark()
+        self._events.followed(self)
 
     def lagging_replicas(self) -> set[int]:
         """The members of the ISR that should leave it now; none while a change is proposed.

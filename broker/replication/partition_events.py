@@ -19,6 +19,10 @@ class PartitionEvents(Protocol):
         """Handle an append that followers can read; it is not called for a partition with a single replica."""
         ...
 
+    def followed(self, partition: Partition) -> None:
+        """Handle a fetch of a follower that counts: its end or the start of its log may have moved."""
+        ...
+
     def may_join(self, partition: Partition, replica: int) -> None:
         """Handle a fetch of a replica outside the ISR that may join it."""
         ...

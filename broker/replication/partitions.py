@@ -49,7 +49,10 @@ _RETRY_SECONDS = 1.0
 
 
 class Partitions:
-    """The registry. `config` has the properties of the logs; a change of them is applied at once."""
+    """The registry. `config` has the properties of the logs; a change of them is applied at once.
+
+    A high watermark that moves answers the requests in `purgatories`, a fetch of a follower those in `deletions`.
+    """
 
     def __init__(
         self,
@@ -58,6 +61,7 @@ class Partitions:
         log_dirs: LogDirs,
         config: CurrentConfig,
         purgatories: Sequence[Purgatory[Any]],
+        deletions: Purgatory[None],
         threads: DiskThreads,
         tasks: BackgroundTasks,
         metrics: Metrics,
@@ -67,6 +71,7 @@ class Partitions:
         self._log_dirs = log_dirs
         self._config = config
         self._purgatories = purgatories
+        self._delayed_deletions = deletions
         self._threads = threads
         self._metrics = metrics
         self._image = MetadataImage()
@@ -149,6 +154,9 @@ class Partitions:
     def apply(self, change: ImageChange) -> None:
         """Apply a newer image, at once if possible, else later; see `settled`."""
         self._image = change.after
+        if change.after.brokers is not change.before.brokers:  # a deletion of records waits for live replicas only
+            for partition in tuple(self._delayed_deletions.watched):
+                self._delayed_deletions.touch(partition)
         self._changing.run(self._deletions(change), self._changes(change))
 
     async def settled(self) -> None:
@@ -318,6 +326,10 @@ class Partitions:
         """Answer the parked fetches of followers that an append makes ready."""
         self.advanced(partition)
 
+    def followed(self, partition: Partition) -> None:
+        """Answer the deletions of records that the log start offset of a follower makes ready."""
+        self._delayed_deletions.touch(partition)
+
     def may_join(self, partition: Partition, replica: int) -> None:
         """Call `on_may_join`."""
         self.on_may_join(partition, replica)
@@ -362,7 +374,7 @@ class Partitions:
         await self._threads.run(self._log_dirs.set_log_aside, topic, index)
 
     def _release(self, partition: Partition) -> None:
-        for purgatory in self._purgatories:
+        for purgatory in (*self._purgatories, self._delayed_deletions):
             purgatory.release(partition)
 
 

@@ -1,4 +1,13 @@
-"""The deletion of the oldest records of a partition, for DeleteRecords (KIP-107)."""
+"""The deletion of the oldest records of a partition, for DeleteRecords (KIP-107).
+
+```
+delete_records ─► log start offset of the leader ─► the responses to the followers have it ─► theirs follow
+                                                                                               │
+low_watermark ◄─ the smallest of them ◄─ replica states ◄─ their next fetches have it ◄────────┘
+```
+
+A replica that is down counts no more: it follows the leader's log start when it returns.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +20,7 @@ UP_TO_HIGH_WATERMARK: Final = -1
 
 
 async def delete_records(partition: Partition, offset: int) -> int:
-    """Raise the log start offset to `offset`, -1 for the high watermark, and return the new log start offset.
+    """Raise the log start offset to `offset`, -1 for the high watermark; return the offset that -1 stands for.
 
     Raises KafkaError OFFSET_OUT_OF_RANGE beyond the high watermark, POLICY_VIOLATION for a topic that is compacted
     only, and those of `Partition.check_serving`.
@@ -28,4 +37,13 @@ async def delete_records(partition: Partition, offset: int) -> int:
     if offset < 0:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"there is no offset {offset}")
     await partition.appender.run_between_appends(log.update_log_start_offset, offset)
-    return log.log_start_offset
+    return offset
+
+
+def low_watermark(partition: Partition) -> int:
+    """Return the smallest log start offset of all live replicas; -1 if one of them has not fetched in this epoch.
+
+    Raises KafkaError as `Partition.check_serving`.
+    """
+    partition.check_serving()
+    return partition.followers.low_watermark(partition.log.log_start_offset)

@@ -31,6 +31,7 @@ class Services:
     fetch_sessions: FetchSessions
     fetch_purgatory: Purgatory[FetchResponse]
     produce_purgatory: Purgatory[ProduceResponse]
+    deletion_purgatory: Purgatory[None]
     metrics: Metrics
     time_slices: TimeSlices
     advertised_versions: Mapping[int, tuple[int, int]]

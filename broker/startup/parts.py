@@ -72,6 +72,7 @@ class Purgatories(NamedTuple):
     produce: Purgatory[ProduceResponse]
     groups: Purgatory[bool]
     fetch: Purgatory[FetchResponse]
+    deletions: Purgatory[None]
 
 
 class Parts(NamedTuple):
@@ -90,13 +91,19 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
     """Create the parts. Must be called on the event loop."""
     config, clock = base.config, base.clock
     loop = asyncio.get_running_loop()
-    purgatories = Purgatories(Purgatory("Produce", loop), Purgatory("Groups", loop), Purgatory("Fetch", loop))
+    purgatories = Purgatories(
+        Purgatory("Produce", loop),
+        Purgatory("Groups", loop),
+        Purgatory("Fetch", loop),
+        Purgatory("DeleteRecords", loop),
+    )
     metadata = _metadata(base, store)
     partitions = Partitions(
         node_id=config.node_id,
         log_dirs=base.log_dirs,
         config=metadata.current_config,
-        purgatories=purgatories,
+        purgatories=(purgatories.produce, purgatories.groups, purgatories.fetch),
+        deletions=purgatories.deletions,
         threads=base.threads,
         tasks=base.tasks,
         metrics=base.metrics,
@@ -127,6 +134,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         ),
         fetch_purgatory=purgatories.fetch,
         produce_purgatory=purgatories.produce,
+        deletion_purgatory=purgatories.deletions,
         metrics=base.metrics,
         time_slices=TimeSlices(clock),
         advertised_versions=handlers.advertised_versions,

@@ -9,7 +9,9 @@ import pytest
 
 from odradek.broker.metadata.topics import create_topic, delete_topic, grow_topic
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from tests.broker.replicating import Cluster, three_brokers
+from tests.wire import Wire
 
 
 @pytest.fixture
@@ -105,3 +107,17 @@ async def test_a_topic_grows_while_a_replica_is_down(cluster: Cluster) -> None:
     await cluster.until(
         lambda: all(len(each.isr) == 3 for each in cluster.brokers[1].services.metadata.image.topics["t"].partitions)
     )
+
+
+async def test_deleted_records_are_deleted_on_all_brokers_when_the_answer_comes(cluster: Cluster) -> None:
+    await cluster.create()
+    assert await cluster.produce(1, b"one", b"two") is ErrorCode.NONE
+    assert await cluster.produce(1, b"three") is ErrorCode.NONE
+
+    request = DeleteRecordsRequest([DeleteRecordsTopic("t", [DeleteRecordsPartition(0, 2)])], 30_000)
+    async with Wire("127.0.0.1", cluster.brokers[1].port) as wire:
+        [topic] = (await wire.ask(request, 2)).topics
+
+    assert (topic.partitions[0].error_code, topic.partitions[0].low_watermark) == (ErrorCode.NONE, 2)
+    starts = [cluster.partition(node).log.log_start_offset for node in (1, 2, 3)]  # type: ignore[union-attr]
+    assert starts == [2, 2, 2]

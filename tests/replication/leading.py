@@ -58,6 +58,9 @@ class Leading:
         assert partition is self.partition
         self.appends += 1
 
+    def followed(self, partition: Partition) -> None:
+        pass
+
     def may_join(self, partition: Partition, replica: int) -> None:
         assert partition is self.partition
         self.joinable.append(replica)

@@ -355,11 +355,13 @@ def test_the_isr_vouches_while_all_of_its_other_members_fetch(leading: Leading) 
 def test_the_low_watermark_is_the_smallest_start_of_the_live_replicas(leading: Leading) -> None:
     leading.append(b"a", b"b")
     followers = leading.partition.followers
-    assert followers.low_watermark(0, lambda _: True) == -1
+    assert followers.low_watermark(0) == -1
 
     leading.partition.record_follower_fetch(OTHER, EPOCHS[OTHER], 0, 2, 1)
     leading.partition.record_follower_fetch(THIRD, EPOCHS[THIRD], 0, 2, 0)
 
-    assert followers.low_watermark(2, lambda _: True) == 0
-    assert followers.low_watermark(2, lambda node: node == OTHER) == 1
-    assert followers.low_watermark(2, lambda _: False) == 2
+    assert followers.low_watermark(2) == 0
+    leading.brokers[THIRD] = broker(THIRD, state=STARTING)
+    assert followers.low_watermark(2) == 1
+    del leading.brokers[OTHER]
+    assert followers.low_watermark(2) == 2

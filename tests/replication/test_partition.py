@@ -42,6 +42,9 @@ class Advances:
     def appended(self, partition: Partition) -> None:
         pass
 
+    def followed(self, partition: Partition) -> None:
+        pass
+
     def may_join(self, partition: Partition, replica: int) -> None:
         raise AssertionError
 

@@ -64,6 +64,7 @@ async def partitions(
         log_dirs=LogDirs([log_dir]),
         config=config,
         purgatories=[Purgatory("Fetch", asyncio.get_running_loop())],
+        deletions=Purgatory("DeleteRecords", asyncio.get_running_loop()),
         threads=threads,
         tasks=tasks,
         metrics=Metrics(),

@@ -23,7 +23,7 @@ class NoEvents:
     def advanced(self, partition: Partition) -> None:
         pass
 
-    appended = advanced
+    appended = followed = advanced
 
     def may_join(self, partition: Partition, replica: int) -> None:
         pass
