@@ -100,6 +100,11 @@ class BrokerConfig(
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"the configuration is immutable: {name}")
 
+    @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener that brokers use among themselves: as configured, else the first one."""
+        return self.inter_broker_listener_name or self.listeners[0].name
+
     def altered(self, dynamic: Mapping[str, str]) -> BrokerConfig:
         """Return the configuration with the run-time properties `dynamic` applied.
 

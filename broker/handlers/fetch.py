@@ -13,10 +13,11 @@ partitions wake it.
 - A stale leader epoch in the request is FENCED_LEADER_EPOCH, an unknown one UNKNOWN_LEADER_EPOCH (KIP-320):
   `Partition.check_leader`. If the last fetched epoch shows that the fetcher's log has diverged (KIP-595), the row has
   the diverging epoch and no records.
-- A follower reads up to the end of the log. Its fetch reports that it has everything below its offset
-  (`Partition.record_follower_fetch`), once, when it arrives. A session of a follower is answered at once if the high
-  watermark is above the one that it was sent last, and on each append. A follower below the start of the log, or above
-  its end with an epoch that is unknown here, gets both in its OFFSET_OUT_OF_RANGE row.
+- A follower is a fetcher with a replica id at the listener that brokers use among themselves; at any other, it is a
+  consumer. It reads up to the end of the log. Its fetch reports, once, when it arrives, that it has everything below
+  its offset (`Partition.record_follower_fetch`). Its session is answered at once if the high watermark is above the one
+  that it was sent last, and on each append. If it is below the start of the log, or above its end with an epoch that is
+  unknown here, it gets both in its OFFSET_OUT_OF_RANGE row.
 - From version 16 on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH carry the current leader (KIP-951).
 - Up to version 5 KAFKA_STORAGE_ERROR becomes NOT_LEADER_OR_FOLLOWER, which those clients retry.
 
@@ -32,7 +33,7 @@ from typing import Final
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.fetch_session import Fetch, Row, WantedPartition
 from odradek.broker.replication.fetched_records import FetchedRecords
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition import NO_REPLICA, Partition
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import current_leader
 from odradek.broker.request.row_errors import as_row_error
@@ -89,6 +90,8 @@ def handle(
     replica_id, broker_epoch = request.replica_id, _NO_BROKER_EPOCH
     if context.api_version >= _FIRST_VERSION_WITH_REPLICA_STATE:
         replica_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
+    if replica_id >= 0 and context.listener_name != services.config.inter_broker_listener:
+        replica_id = NO_REPLICA
     try:
         fetch = services.fetch_sessions.begin(request, context.api_version, from_follower=replica_id >= 0)
     except KafkaError as error:
@@ -178,9 +181,7 @@ class _Reading:
         rows: list[Row] = []
         for wanted in self._fetch.partitions:
             rows.append((wanted, self._read_partition(wanted)))  # noqa: PERF401 - a comprehension is one more frame
-        self._is_recorded = True
-        if not self.found:
-            self.must_answer = True
+        self._end()
         return rows
 
     def read_in_steps(self, rows: list[Row]) -> Steps[None]:
@@ -189,15 +190,17 @@ class _Reading:
         for wanted in self._fetch.partitions:
             yield
             rows.append((wanted, self._read_partition(wanted)))
-        self._is_recorded = True
-        if not self.found:
-            self.must_answer = True
+        self._end()
 
     def _begin(self) -> None:
         self.size = 0
         self.must_answer = False
         self.found = {}
         self.sizes = {}
+
+    def _end(self) -> None:
+        self._is_recorded = True
+        self.must_answer = self.must_answer or not self.found
 
     def end_of(self, partition: Partition) -> int:
         """The end (exclusive) of what this request may read of a partition."""
@@ -384,11 +387,8 @@ def _error_row(wanted: FetchPartition, code: ErrorCode) -> PartitionData:
 
 
 def _add_bounds(row: PartitionData, partition: Partition) -> None:
-    """Add the bounds of the log to the OFFSET_OUT_OF_RANGE row of a follower.
-
-    Differs from Kafka: a follower there sends ListOffsets, which names the topic. A topic that was created again under
-    the same name could answer that; here the bounds are those of the log that refused the offset.
-    """
+    """Add the bounds of the log to the OFFSET_OUT_OF_RANGE row of a follower."""
+    # Differs from Kafka: a follower there sends ListOffsets, which a topic of the same name, created again, may answer.
     row.log_start_offset = partition.log.log_start_offset
     row.diverging_epoch = EpochEndOffset(partition.leader_epoch, partition.log.log_end_offset)
 

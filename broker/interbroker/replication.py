@@ -42,7 +42,7 @@ class Replication:
         self._metadata = metadata
         self._connections = BrokerConnections(
             config.node_id,
-            inter_broker_listener(config),
+            config.inter_broker_listener,
             lambda: metadata.image,
             socket_timeout_ms=config.replica_socket_timeout_ms,
         )
@@ -87,11 +87,6 @@ class Replication:
 
     async def _shrink(self) -> None:
         self._changes.shrink(self._partitions)
-
-
-def inter_broker_listener(config: BrokerConfig) -> str:
-    """Return the name of the listener that brokers use among themselves: as configured, else the first one."""
-    return config.inter_broker_listener_name or config.listeners[0].name
 
 
 def _settings(config: BrokerConfig) -> FollowerSettings:

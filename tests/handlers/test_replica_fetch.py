@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,3 +210,29 @@ async def test_the_latest_offset_is_not_available_until_the_records_of_earlier_e
     await follow(wire, topic_id, 1, leader_epoch=1)
 
     assert [await offset_at(timestamp) for timestamp in (-1, 0, -2)] == [(0, 1), (0, 0), (0, 0)]
+
+
+async def test_whoever_claims_a_replica_id_at_another_listener_is_a_consumer(tmp_path: Path) -> None:
+    listeners = "BROKERS://127.0.0.1:0,CLIENTS://127.0.0.1:0"
+    properties = {
+        "listeners": listeners,
+        "listener.security.protocol.map": "BROKERS:PLAINTEXT,CLIENTS:PLAINTEXT",
+        "inter.broker.listener.name": "BROKERS",
+        "log.dirs": str(tmp_path),
+    }
+    async with (
+        Broker(properties) as broker,
+        Wire("127.0.0.1", broker.ports["CLIENTS"]) as client,
+        Wire("127.0.0.1", broker.ports["BROKERS"]) as follower,
+    ):
+        topic_id = await create(client, "t")
+        publish(broker, "t", isr=BOTH)
+        await produce(client, "t", batch(b"a"))
+
+        assert values_in(await follow(client, topic_id, 0)) == []
+        assert (await follow(client, topic_id, 1)).high_watermark == 0
+        assert not broker.services.partitions.get("t", 0).followers.states[OTHER].has_fetched
+
+        assert values_in(await follow(follower, topic_id, 0)) == [b"a"]
+        assert (await follow(follower, topic_id, 1)).high_watermark == 1
+        assert values_in(await follow(client, topic_id, 0)) == [b"a"]
