@@ -3,6 +3,7 @@
 ```
 start   threads ─► status pages ─► log directories (lock, identity, recovery) ─► metadata store ─► bind sockets
         ─► join the cluster: image, controller ─► lead partitions ─► periodic tasks ─► accept connections
+        (in a cluster of several, sockets listen before this broker is registered as running)
 stop    leave the partitions to other brokers ─► close listeners ─► answer delayed requests
         ─► answer received requests, close connections ─► end periodic tasks ─► end appends, flush logs
         ─► leave the cluster ─► close the store
@@ -197,6 +198,8 @@ class Broker:
         stack.push_async_callback(self.services.partitions.settled)
         stack.push_async_callback(self._stop_serving, parts)
         await parts.server.bind()
+        if self._is_member:
+            self.services.metadata.before_serving.append(parts.server.listen)
         await self._join_cluster(parts.server, threads)
         self._start_tasks(tasks)
         await parts.server.start()

@@ -48,10 +48,12 @@ class Membership:
         wait_for_revision: Callable[[int], Awaitable[None]],
         wait_until_usable: Callable[[], Awaitable[None]],
         on_epoch: Callable[[int], None],
+        before_serving: Callable[[], Awaitable[None]],
     ) -> None:
         """`wait_for_revision` returns when this broker's image has a revision; `on_epoch` is called with each epoch.
 
-        `wait_until_usable` returns when the store has the cluster of this broker.
+        `wait_until_usable` returns when the store has the cluster of this broker. `before_serving` is awaited when the
+        image has a registration, before the broker is registered as running.
         """
         self._store = store
         self._keys = keys
@@ -61,6 +63,7 @@ class Membership:
         self._wait_for_revision = wait_for_revision
         self._wait_until_usable = wait_until_usable
         self._on_epoch = on_epoch
+        self._before_serving = before_serving
         self._unregistered = asyncio.Event()
         self._session: Session | None = None
         self._registration: Registration | None = None
@@ -99,6 +102,7 @@ class Membership:
         """Register as running; return when the image has that."""
         assert self._registration is not None
         await self._wait_for_revision(self.epoch)
+        await self._before_serving()
         await self._wait_for_revision(await self._registration.run())
 
     async def keep(self) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from odradek.broker.clock import Clock
@@ -88,6 +88,7 @@ class Metadata:
         self.image = MetadataImage()
         self.broker_epoch = 0
         self.on_broker_epoch: list[Callable[[int], None]] = []  # called with each epoch, a new one after a lost session
+        self.before_serving: list[Callable[[], Awaitable[None]]] = []  # awaited before it registers as running
         self._session_seconds = session_seconds
         self.clock = clock
         self._on_failure = on_failure
@@ -138,6 +139,7 @@ class Metadata:
             wait_for_revision=self.wait_for_revision,
             wait_until_usable=self._until_usable,
             on_epoch=self._registered,
+            before_serving=self._prepare_to_serve,
         )
         await membership.register()
         await self._load()
@@ -163,6 +165,10 @@ class Metadata:
         self.broker_epoch = epoch
         for callback in self.on_broker_epoch:
             callback(epoch)
+
+    async def _prepare_to_serve(self) -> None:
+        for callback in self.before_serving:
+            await callback()
 
     async def drain(self) -> None:
         """Return when this broker leads no partition any more; at once if there is no other broker.

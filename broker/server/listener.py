@@ -34,7 +34,7 @@ _SETTLING_SECONDS = 1.0
 
 
 class Listener:
-    """A listener of the broker; `bind`, `start` and `stop` once each."""
+    """A listener of the broker; `bind`, `start` and `stop` once each, `listen` between the first two."""
 
     def __init__(self, endpoint: Endpoint, connections: Connections, metrics: Metrics) -> None:
         self.name = endpoint.name
@@ -68,13 +68,17 @@ class Listener:
         host, port = self._socket.getsockname()[:2]
         self._bound = host, port
 
-    def start(self) -> None:
-        """Listen and accept connections, after `bind`. Raises OSError, which names the endpoint."""
+    def listen(self) -> None:
+        """Let connections wait for `start`, after `bind`. May be repeated. Raises OSError, which names the endpoint."""
         assert self._socket is not None
         try:
             self._socket.listen(self._connections.config.socket_listen_backlog_size)
         except OSError as error:  # another process bound the same address, and listened first
             raise _cannot_listen(self._endpoint, error) from error
+
+    def start(self) -> None:
+        """Listen and accept connections, after `bind`. Raises OSError, which names the endpoint."""
+        self.listen()
         self._connections.on_room.append(self._resume)
         self._accept(on=True)
 

@@ -73,6 +73,15 @@ class Server:
             self.stop_accepting()
             raise
 
+    async def listen(self) -> None:
+        """Listen, after `bind`: from then on connections wait for `start`. Does nothing after `stop_accepting`.
+
+        Raises OSError.
+        """
+        for listener in self.listeners:
+            if listener.is_bound:
+                listener.listen()
+
     async def start(self) -> None:
         """Listen and accept connections, after `bind` if that has not been called. Raises OSError as it does."""
         if not all(listener.is_bound for listener in self.listeners):

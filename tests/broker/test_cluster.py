@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -9,11 +12,19 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.metadata.cluster_record import begin_cluster
+from odradek.broker.metadata.image import ImageChange
+from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
-from odradek.broker.metadata.topics import delete_topic
-from odradek.broker.storage.log_dir import LogDirRefusedError
-from odradek.protocol.errors import ErrorCode
+from odradek.broker.metadata.store.store import DeletePrefix
+from odradek.broker.metadata.time_limit import time_limit
+from odradek.broker.metadata.topics import create_topic, delete_topic
+from odradek.broker.metadata.values import ClusterRecord
+from odradek.broker.storage.checkpoints.metadata_revision import read_metadata_revision
+from odradek.broker.storage.disk.files import OsFiles
+from odradek.broker.storage.names import METADATA_REVISION
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -21,7 +32,7 @@ from odradek.protocol.messages.create_topics import (
 )
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from tests.handlers.requests import batch, fetch, produce, values_in
+from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.wire import Wire
 
 Start = Callable[..., Awaitable[Broker]]
@@ -50,6 +61,17 @@ async def start(tmp_path: Path, store: InMemoryStore) -> AsyncIterator[Start]:
 async def _metadata(broker: Broker, *topics: str) -> MetadataResponse:
     async with Wire("127.0.0.1", broker.port) as wire:
         return await wire.ask(MetadataRequest([MetadataRequestTopic(name=name) for name in topics]), 9)
+
+
+def _page(port: int, path: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as response:
+        text: str = response.read().decode()
+    return text
+
+
+async def _seen_by(broker: Broker, node_id: int) -> None:
+    while node_id not in broker.services.metadata.image.brokers:
+        await broker.services.metadata.wait_for_revision(broker.services.metadata.image.revision + 1)
 
 
 async def _seen(broker: Broker, *others: Broker) -> None:
@@ -140,8 +162,77 @@ async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path, store: 
         await start(2)
     await start(1)
 
-    with pytest.raises(LogDirRefusedError, match="is of cluster"):
+    with pytest.raises(RegistrationError, match=r"has cluster .* are of cluster"):
         await start(2)
+
+
+async def test_a_broker_is_registered_as_running_when_its_sockets_listen(store: InMemoryStore, start: Start) -> None:
+    """Else followers and clients that find it in the image are refused."""
+    first = await start(1)
+    connected: list[bool] = []
+
+    def connect(change: ImageChange) -> None:
+        broker = change.after.brokers.get(2)
+        if broker is not None and not connected:
+            with socket.socket() as probe:
+                connected.append(probe.connect_ex((broker.listeners[0].host, broker.listeners[0].port)) == 0)
+
+    first.services.metadata.on_change(connect)
+
+    await start(2)
+
+    await _seen_by(first, 2)
+    assert connected == [True]
+
+
+async def test_brokers_serve_on_while_the_metadata_are_gone(tmp_path: Path, store: InMemoryStore, start: Start) -> None:
+    """As after `etcdctl del --prefix`: nothing is unserved, nothing on disk changes, `/readyz` has the reason."""
+    broker = await start(1, metrics_port="0")
+    metadata = broker.services.metadata
+    async with Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        await produce(wire, "t", batch(b"before"))
+        directories = {each.name for each in (tmp_path / "1").iterdir() if each.is_dir()}
+
+        await store.txn((), (DeletePrefix(metadata.keys.prefix),))
+        with time_limit(500), pytest.raises(KafkaError, match="did not answer in time"):
+            await create_topic(metadata, "another")
+
+        assert (await produce(wire, "t", batch(b"after"))).error_code == ErrorCode.NONE
+        assert values_in(await fetch(wire, "t")) == [b"before", b"after"]
+        found = await _metadata(broker, "t")
+        assert [row.leader_id for row in found.topics[0].partitions] == [1]
+    assert {each.name for each in (tmp_path / "1").iterdir() if each.is_dir()} == directories
+    page = await asyncio.to_thread(_page, broker.metrics_port, "readyz")
+    assert page == (
+        "ready, but the metadata are frozen: the metadata store has no cluster under /odradek/v1 any more\n"
+    )
+    assert broker.metrics.metadata_store.freezes == 1
+    assert not broker.failed.is_set()
+
+
+async def test_a_store_that_is_older_than_the_directories_takes_no_broker(tmp_path: Path, store: InMemoryStore) -> None:
+    properties = {"node.id": "1", "log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"}
+    async with Broker(properties, store=store) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        seen = broker.services.metadata.image.revision
+    for name in ("a", "b"):
+        assert read_metadata_revision(OsFiles(), str(tmp_path / name)) >= seen
+    older = InMemoryStore()
+    await begin_cluster(older, Keys(), ClusterRecord(broker.log_dir.meta.cluster_id, 0), adopts=False)
+
+    with pytest.raises(RegistrationError, match=r"at revision 1, .* have seen \d+: .*accept-backup"):
+        async with Broker(properties, store=older):
+            pass
+
+    assert [each.key for each in (await older.range(b""))[0]] == [Keys().cluster]
+
+
+async def test_a_broker_alone_stores_no_revision(tmp_path: Path) -> None:
+    async with Broker({"log.dirs": str(tmp_path)}):
+        pass
+
+    assert not (tmp_path / METADATA_REVISION).exists()
 
 
 async def test_the_offsets_topic_needs_its_full_replication_factor(start: Start) -> None:
