@@ -89,7 +89,7 @@ async def start() -> AsyncIterator[Start]:
         await metadata.stop(clean=False)
 
 
-async def until(metadata: Metadata, condition: Callable[[MetadataImage], bool]) -> MetadataImage:
+async def until(metadata: Metadata, condition: Callable[[MetadataImage], bool], seconds: float = 10) -> MetadataImage:
     """Return the first image from now on for which `condition` holds."""
     reached: asyncio.Future[MetadataImage] = asyncio.get_running_loop().create_future()
 
@@ -99,4 +99,4 @@ async def until(metadata: Metadata, condition: Callable[[MetadataImage], bool]) 
 
     metadata.on_change(lambda change: check(change.after))
     check(metadata.image)
-    return await asyncio.wait_for(reached, 10)
+    return await asyncio.wait_for(reached, seconds)
