@@ -51,6 +51,7 @@ from odradek.broker.startup.metadata_store import (
     SEEN_REVISION_INTERVAL_MS,
     Readiness,
     SeenRevision,
+    check_leader_epochs,
     directories_state,
     open_shared_store,
     shared_cluster_id,
@@ -199,11 +200,14 @@ class Broker:
         stack.push_async_callback(self._stop_serving, parts)
         await parts.server.bind()
         if self._is_member:
-            self.services.metadata.before_serving.append(parts.server.listen)
+            self.services.metadata.before_serving += [self._check_leader_epochs, parts.server.listen]
         await self._join_cluster(parts.server, threads)
         self._start_tasks(tasks)
         await parts.server.start()
         self._gauges.state = RUNNING
+
+    async def _check_leader_epochs(self) -> None:
+        check_leader_epochs(self.services.metadata.image, self.log_dirs)
 
     def _build(self, store: MetadataStore, threads: DiskThreads, tasks: BackgroundTasks) -> Parts:
         """Create every part between the log and the sockets; none runs yet."""

@@ -24,6 +24,7 @@ import msgspec
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.cluster_record import why_refused
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leadership import NO_LEADER
@@ -63,12 +64,12 @@ async def accept_backup(
                 f"{metadata.place} has {owner} under {metadata.keys.prefix.decode()}, but the log directories are of"
                 f" cluster {state.cluster_id}: `odradek metadata show` has more"
             )
-        if metadata.revision >= state.revision:
+        image = metadata.image()
+        comparison = compare(local_logs(config.log_dirs), image, config.node_id)
+        if not comparison.ahead and why_refused(metadata.state_of(config.node_id), state, metadata.keys) is None:
             say(f"{metadata.place} is at revision {metadata.revision}, the log directories have seen {state.revision}.")
             say("The store is not older: there is nothing to do.")
             return None
-        image = metadata.image()
-        comparison = compare(local_logs(config.log_dirs), image, config.node_id)
         _explain(config, image, comparison, state.revision, say)
         if not is_confirmed:
             return False

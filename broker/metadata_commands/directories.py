@@ -13,7 +13,7 @@ from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.randomness import SystemRandomness
 from odradek.broker.startup.metadata_store import directories_state
 from odradek.broker.storage import open_log_dir
-from odradek.broker.storage.checkpoints.metadata_revision import write_metadata_revision
+from odradek.broker.storage.checkpoints.metadata_revision import SeenMetadata, write_metadata_revision
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.log_dir import LogDir, LogDirRefusedError
 from odradek.broker.storage.log_dirs import LogDirs
@@ -102,10 +102,10 @@ def compare(logs: Sequence[LocalLog], image: MetadataImage, node_id: int) -> Com
 
 
 def store_revision(paths: Sequence[str], revision: int) -> None:
-    """Replace the revision that the directories have seen. Raises `OSError`."""
+    """Make the directories accept the store at a revision, and any epoch of their broker. Raises `OSError`."""
     files = OsFiles()
     for path in paths:
-        write_metadata_revision(files, path, revision)
+        write_metadata_revision(files, path, SeenMetadata(revision))
 
 
 def was_stopped_cleanly(paths: Sequence[str]) -> bool:

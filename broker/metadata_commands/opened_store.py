@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.cluster_record import StoreState
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.image_builder import load_image
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.opening import open_store
 from odradek.broker.metadata.store.sqlite import FILE_NAME, read_file
 from odradek.broker.metadata.store.store import KV, MetadataStore, StoreFailedError
-from odradek.broker.metadata.values import ClusterRecord, decode_cluster
+from odradek.broker.metadata.values import ClusterRecord, decode_cluster, decode_known
 
 
 class StoredMetadata(NamedTuple):
@@ -29,6 +30,12 @@ class StoredMetadata(NamedTuple):
     @property
     def cluster(self) -> ClusterRecord | None:
         return next((decode_cluster(kv.value) for kv in self.kvs if kv.key == self.keys.cluster), None)
+
+    def state_of(self, node_id: int) -> StoreState:
+        """Return what decides whether a broker may join."""
+        key = self.keys.broker_known(node_id)
+        epochs = [decode_known(kv.value).last_epoch for kv in self.kvs if kv.key == key]
+        return StoreState(self.cluster, self.revision, *(epochs or [0]))
 
     def image(self) -> MetadataImage:
         """Return the image that a broker would have. Raises `StoreError` for a value that cannot be read."""

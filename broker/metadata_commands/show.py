@@ -47,7 +47,7 @@ def _print_head(config: BrokerConfig, metadata: StoredMetadata, clock: Clock, ou
     out.write(f"log directories  {', '.join(map(str, config.log_dirs))}: {of}{_seen(state)}\n")
     if not config.metadata_etcd_endpoints:
         return None
-    return why_refused(cluster, metadata.revision, state, metadata.keys)
+    return why_refused(metadata.state_of(config.node_id), state, metadata.keys)
 
 
 def _seen(state: DirectoriesState) -> str:

@@ -20,9 +20,11 @@ from typing import Final
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
-from odradek.broker.metadata.cluster_record import DirectoriesState, cluster_to_join
+from odradek.broker.metadata.cluster_record import DirectoriesState, cluster_to_join, older_store
+from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.opening import open_store
 from odradek.broker.metadata.store.sqlite import FILE_NAME, copy_store
 from odradek.broker.metadata.store.store import TEMPORARY_ERRORS, MetadataStore, StoreUnreachableError
@@ -30,6 +32,7 @@ from odradek.broker.metadata.values import ClusterRecord
 from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.randomness import Randomness
 from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.storage.checkpoints.metadata_revision import SeenMetadata
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.uuids import uuid_to_text
@@ -112,29 +115,47 @@ async def shared_cluster_id(
     Raises `RegistrationError`, `StoreError`.
     """
     new = ClusterRecord(config.cluster_id or uuid_to_text(randomness.uuid()), clock.time_ms())
-    return await cluster_to_join(store, Keys(config.metadata_etcd_namespace), directories, new)
+    return await cluster_to_join(store, Keys(config.metadata_etcd_namespace), config.node_id, directories, new)
 
 
 def directories_state(log_dirs: LogDirs) -> DirectoriesState:
     """Read what the log directories say before they are opened. Blocks. Raises as `LogDirs.stored_cluster_id`."""
-    return DirectoriesState(log_dirs.stored_cluster_id(), log_dirs.stored_metadata_revision())
+    return DirectoriesState(log_dirs.stored_cluster_id(), *log_dirs.seen_metadata())
+
+
+def check_leader_epochs(image: MetadataImage, log_dirs: LogDirs) -> None:
+    """Raise `RegistrationError` if a log has a later leader epoch than the image: the metadata are an older copy.
+
+    Its next leader would write other batches under an epoch that exists. So this also finds a copy that has reached the
+    revision again which the directories have seen.
+    """
+    for (name, index), log in tuple(log_dirs.logs.items()):
+        topic = image.topics_by_id.get(log.topic_id)
+        partition = None if topic is None else topic.partition(index)
+        if partition is not None and log.latest_leader_epoch > partition.leader_epoch:
+            raise RegistrationError(
+                older_store(
+                    f"has leader epoch {partition.leader_epoch} of {name}-{index}, but its log has"
+                    f" {log.latest_leader_epoch}"
+                )
+            )
 
 
 class SeenRevision:
-    """The highest revision that this broker has seen, stored in its log directories for the check at the next start."""
+    """What this broker has seen of the metadata store, in its log directories for the check at the next start."""
 
     def __init__(self, metadata: Metadata, log_dirs: LogDirs, threads: DiskThreads) -> None:
         self._metadata = metadata
         self._log_dirs = log_dirs
         self._threads = threads
-        self._stored = 0
+        self._stored = SeenMetadata()
 
     async def store(self) -> None:
         """Store it if it has changed."""
-        revision = self._metadata.image.revision
-        if revision > self._stored:
-            await self._threads.run(self._log_dirs.store_metadata_revision, revision)
-            self._stored = revision
+        seen = SeenMetadata(self._metadata.image.revision, self._metadata.broker_epoch)
+        if seen > self._stored:
+            await self._threads.run(self._log_dirs.store_seen_metadata, seen)
+            self._stored = seen
 
     async def check_and_store(self) -> None:
         """Check that the store has not become older than the image, and store the revision. For a periodic call."""

@@ -29,7 +29,11 @@ from odradek.broker.storage.checkpoints.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
-from odradek.broker.storage.checkpoints.metadata_revision import read_metadata_revision, write_metadata_revision
+from odradek.broker.storage.checkpoints.metadata_revision import (
+    SeenMetadata,
+    read_metadata_revision,
+    write_metadata_revision,
+)
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint, Partition
 from odradek.broker.storage.disk.deletions import DeletionJob, Deletions, remove_partition
 from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY, DescriptorCache
@@ -157,18 +161,18 @@ class LogDir:
             raise LogDirRefusedError(f"log directory {self._path} has partitions, but no {META_PROPERTIES}")
         return None
 
-    def stored_metadata_revision(self) -> int:
-        """The highest revision of the metadata store that was stored here, 0 without; the directory need not be open.
+    def seen_metadata(self) -> SeenMetadata:
+        """What was last seen of the metadata store; the directory need not be open.
 
         Raises `MalformedFileError`, `OSError`.
         """
         return read_metadata_revision(self._files, self._path)
 
-    def store_metadata_revision(self, revision: int) -> None:
-        """Replace the stored revision, durably. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
+    def store_seen_metadata(self, seen: SeenMetadata) -> None:
+        """Replace it, durably. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
         self.failure.check()
         try:
-            write_metadata_revision(self._files, self._path, revision)
+            write_metadata_revision(self._files, self._path, seen)
         except OSError as error:
             raise self.failure.fail("writing the revision of the metadata", error) from error
 

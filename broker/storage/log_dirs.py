@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from threading import Lock
 
+from odradek.broker.storage.checkpoints.metadata_revision import SeenMetadata
 from odradek.broker.storage.checkpoints.offset_checkpoints import Partition
 from odradek.broker.storage.disk.deletions import DeletionJob
 from odradek.broker.storage.disk.disk_errors import TransientDiskError, is_transient
@@ -63,22 +64,22 @@ class LogDirs:
         stored = (directory.stored_cluster_id() for directory in self.directories)
         return next((each for each in stored if each is not None), None)
 
-    def stored_metadata_revision(self) -> int:
-        """The highest revision of the metadata store that is stored in a directory, 0 without. They need not be open.
+    def seen_metadata(self) -> SeenMetadata:
+        """What a directory has seen last of the metadata store. They need not be open.
 
         Raises `MalformedFileError`.
         """
-        highest = 0
+        last = SeenMetadata()
         for directory in self.directories:
             try:
-                highest = max(highest, directory.stored_metadata_revision())
+                last = max(last, directory.seen_metadata())
             except OSError:
                 continue  # opening the directory decides whether the broker can do without it
-        return highest
+        return last
 
-    def store_metadata_revision(self, revision: int) -> None:
-        """Store the revision in all directories that work."""
-        self._each(lambda directory: directory.store_metadata_revision(revision))
+    def store_seen_metadata(self, seen: SeenMetadata) -> None:
+        """Store it in all directories that work."""
+        self._each(lambda directory: directory.store_seen_metadata(seen))
 
     def open(
         self,

@@ -217,7 +217,7 @@ async def test_a_store_that_is_older_than_the_directories_takes_no_broker(tmp_pa
         await create(wire, "t")
         seen = broker.services.metadata.image.revision
     for name in ("a", "b"):
-        assert read_metadata_revision(OsFiles(), str(tmp_path / name)) >= seen
+        assert read_metadata_revision(OsFiles(), str(tmp_path / name)) >= (seen, broker.services.metadata.broker_epoch)
     older = InMemoryStore()
     await begin_cluster(older, Keys(), ClusterRecord(broker.log_dir.meta.cluster_id, 0), adopts=False)
 
@@ -226,6 +226,20 @@ async def test_a_store_that_is_older_than_the_directories_takes_no_broker(tmp_pa
             pass
 
     assert [each.key for each in (await older.range(b""))[0]] == [Keys().cluster]
+
+
+async def test_a_log_with_a_later_leader_epoch_than_the_store_takes_no_broker(
+    tmp_path: Path, store: InMemoryStore, start: Start
+) -> None:
+    """The store is an older copy, whatever its revision: two leaders would write under one epoch."""
+    properties = {"node.id": "1", "log.dirs": str(tmp_path / "1")}
+    async with Broker(properties, store=store) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        await produce(wire, "t", batch(b"value"))
+    (tmp_path / "1" / "t-0" / "leader-epoch-checkpoint").write_text("0\n1\n3 0\n")
+
+    with pytest.raises(RegistrationError, match=r"leader epoch 0 of t-0, but its log has 3: it is an older copy"):
+        await start(1)
 
 
 async def test_a_broker_alone_stores_no_revision(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from odradek.broker.metadata.cluster_record import DirectoriesState, begin_clust
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
-from odradek.broker.metadata.store.store import StoreAccessError, StoreUnreachableError
-from odradek.broker.metadata.values import ClusterRecord
+from odradek.broker.metadata.store.store import Put, StoreAccessError, StoreUnreachableError
+from odradek.broker.metadata.values import ClusterRecord, KnownBroker, encode
 from odradek.broker.randomness import SeededRandomness
 from odradek.broker.startup.metadata_store import Readiness, reach, session_seconds, shared_cluster_id
 from odradek.broker.testing.clock import ManualClock
@@ -120,6 +120,23 @@ async def test_a_store_that_is_older_than_the_directories_takes_no_broker() -> N
 
     assert "`odradek metadata accept-backup`" in str(refused.value)
     assert await store.range(b"") == kvs
+
+
+@pytest.mark.parametrize(("stored", "is_refused"), [(6, True), (7, False), (8, False)])
+async def test_a_store_that_has_reached_the_revision_again_is_found_by_the_epoch_of_the_broker(
+    stored: int, is_refused: bool
+) -> None:
+    """A restored store counts on: sessions expire in it, others write to it."""
+    store, config = InMemoryStore(), _config(node_id="1")
+    cluster_id = await shared_cluster_id(config, store, NEW, ManualClock(), SeededRandomness(1))
+    await store.txn((), (Put(KEYS.broker_known(1), encode(KnownBroker(stored, "", ""))),))
+    joining = shared_cluster_id(config, store, DirectoriesState(cluster_id, 2, 7), ManualClock(), SeededRandomness(1))
+
+    if is_refused:
+        with pytest.raises(RegistrationError, match=r"has epoch 6 of this broker, .* had 7: it is an older copy"):
+            await joining
+    else:
+        assert await joining == cluster_id
 
 
 async def test_a_cluster_of_a_later_version_takes_no_broker() -> None:

@@ -1,14 +1,19 @@
-"""`odradek-metadata-revision`: the highest revision of the shared metadata store that the directory's broker has seen.
+"""`odradek-metadata-revision`: what the directory's broker has last seen of the shared metadata store.
 
 ```
-{"version":0,"revision":1234}
+{"version":0,"revision":1234,"broker_epoch":1200}
 ```
-A store with a lower revision is an older copy: what came later is unknown to it, and epochs would be given out a second
-time. Only a broker of a cluster writes the file: when it has registered, once in a while, and when it stops. Apache
-Kafka ignores it, as every file in a log directory that it does not know.
+The highest revision, and the epoch of the broker's last registration. A store with a lower revision, or with an earlier
+epoch of this broker, is an older copy: what came later is unknown to it, and epochs would be given out a second time.
+The epoch is there because an older store can reach the revision again: sessions in it expire, others write to it too.
+
+Only a broker of a cluster writes the file: when it has registered, once in a while, and when it stops. Apache Kafka
+ignores it, as every file in a log directory that it does not know.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,25 +24,33 @@ from odradek.broker.storage.names import METADATA_REVISION
 _VERSION = 0
 
 
+class SeenMetadata(NamedTuple):
+    """The content of the file; 0 without one. They compare by the revision."""
+
+    revision: int = 0
+    broker_epoch: int = 0
+
+
 class _Content(msgspec.Struct):
     version: int
     revision: int
+    broker_epoch: int = 0
 
 
-def write_metadata_revision(files: Files, directory: str, revision: int) -> None:
-    content = _Content(version=_VERSION, revision=revision)
+def write_metadata_revision(files: Files, directory: str, seen: SeenMetadata) -> None:
+    content = _Content(_VERSION, *seen)
     replace_file(files, f"{directory}/{METADATA_REVISION}", msgspec.json.encode(content))
 
 
-def read_metadata_revision(files: Files, directory: str) -> int:
-    """Return the revision, 0 if the directory has none. Raises `MalformedFileError` if the file is damaged."""
+def read_metadata_revision(files: Files, directory: str) -> SeenMetadata:
+    """Return what the directory has. Raises `MalformedFileError` if the file is damaged."""
     path = f"{directory}/{METADATA_REVISION}"
     try:
         content = msgspec.json.decode(files.read(path), type=_Content)
     except FileNotFoundError:
-        return 0
+        return SeenMetadata()
     except msgspec.DecodeError as error:
         raise MalformedFileError(f"{path} is damaged ({error}): remove it, unless etcd was restored") from None
     if content.version != _VERSION:
         raise MalformedFileError(f"{path} is of version {content.version}, not {_VERSION}")
-    return content.revision
+    return SeenMetadata(content.revision, content.broker_epoch)
