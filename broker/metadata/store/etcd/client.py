@@ -21,8 +21,9 @@ from odradek.broker.metadata.store.etcd.errors import (
     NoAnswerError,
     NotServedError,
     TokenRefusedError,
-    is_about_certificates,
+    connection_error,
     store_error,
+    with_advice,
 )
 from odradek.broker.metadata.store.etcd.options import EtcdOptions
 from odradek.broker.metadata.store.store import (
@@ -143,9 +144,9 @@ class Client:
     def refused(self, error: StoreError) -> StoreError:
         """Count and log an error that an operator must correct; return it, with advice."""
         if isinstance(error, TokenRefusedError):
-            advice = "" if self.authentication.has_user else "; set metadata.etcd.username and metadata.etcd.password"
-            error = StoreAccessError(f"{error}{advice}")
+            error = StoreAccessError(str(error))
         if isinstance(error, StoreAccessError):
+            error = with_advice(error)
             self.options.counts.access_refused += 1
             self._log_refusal("etcd refuses access", error)
         elif isinstance(error, StoreFullError):
@@ -206,7 +207,5 @@ class Client:
         self.check_open()
         endpoints = self.endpoints.all
         reasons = await asyncio.gather(*(each.why_not_connected(self.options.timeout) for each in endpoints))
-        text = "; ".join(f"{each.address}: {why}" for each, why in zip(endpoints, reasons, strict=True) if why)
-        if all(is_about_certificates(reason) for reason in reasons):
-            return self.refused(StoreAccessError(f"etcd and this broker do not trust each other: {text}"))
-        return StoreUnreachableError(f"no etcd server can be reached: {text}")
+        error = connection_error({each.address: why for each, why in zip(endpoints, reasons, strict=True)})
+        return self.refused(error) if isinstance(error, StoreAccessError) else error

@@ -17,6 +17,9 @@ etcd's texts are part of its API: its own clients compare them too (`api/v3rpc/r
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import grpc
 import grpc.aio
 
@@ -26,6 +29,7 @@ from odradek.broker.metadata.store.store import (
     StoreAccessError,
     StoreError,
     StoreFullError,
+    StoreUnreachableError,
 )
 
 _NEVER_DEFINITE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
@@ -37,6 +41,9 @@ _NO_ANSWER = {
 }
 _SECURITY, _CERTIFICATE = "TSI_", "CERTIFICATE"
 """In the texts of gRPC: the results of its transport security, and the errors of TLS."""
+_UNUSABLE = "Failed to create security handshaker"
+"""In the texts of gRPC: a file of certificates, or of a key, that it cannot use."""
+_PREAMBLE = re.compile(r"failed to connect to all addresses; last error: \w+: (ipv[46]:\S+: )?")
 
 
 class NoAnswerError(StoreError):
@@ -66,6 +73,12 @@ _TEXTS: tuple[tuple[str, type[StoreError]], ...] = (
     ("not leader", NotServedError),
 )
 
+_ADVICE = {
+    "authentication failed": "; correct metadata.etcd.username and metadata.etcd.password",
+    "user name is empty": "; set metadata.etcd.username and metadata.etcd.password",
+    "permission denied": "; the user needs to read and write all keys under /<metadata.etcd.namespace>/",
+}
+
 
 def store_error(error: grpc.aio.AioRpcError, address: str) -> StoreError:
     """Return what a failed call to the endpoint at `address` means."""
@@ -85,6 +98,20 @@ def _kind(text: str) -> type[StoreError]:
     return next((kind for part, kind in _TEXTS if part in text), StoreError)
 
 
-def is_about_certificates(reason: str) -> bool:
-    """Whether a connection failed for `reason` because one side refused the other's certificate."""
-    return _SECURITY in reason or _CERTIFICATE in reason
+def connection_error(reasons: Mapping[str, str]) -> StoreError:
+    """Return the error of a store without a connection; `reasons` are those of gRPC, by the address of the endpoint."""
+    text = "; ".join(f"{address}: {_PREAMBLE.sub('', reason)}" for address, reason in reasons.items() if reason)
+    if reasons and all(_UNUSABLE in reason for reason in reasons.values()):
+        return StoreAccessError(
+            "metadata.etcd.ca.file, metadata.etcd.certificate.file or metadata.etcd.key.file cannot be used: they must"
+            f" be PEM, and the key that of the certificate ({text})"
+        )
+    if reasons and all(_SECURITY in reason or _CERTIFICATE in reason for reason in reasons.values()):
+        return StoreAccessError(f"etcd and this broker do not trust each other: {text}")
+    return StoreUnreachableError(f"no etcd server can be reached: {text}")
+
+
+def with_advice(error: StoreAccessError) -> StoreAccessError:
+    """Return the error of a refused user, with what the operator can do."""
+    advice = next((advice for part, advice in _ADVICE.items() if part in str(error)), "")
+    return StoreAccessError(f"{error}{advice}")

@@ -68,7 +68,7 @@ async def test_a_user_with_a_password_has_the_permissions_of_the_user(guarded: e
     await store.check_server(_PREFIX)
     async with Workload(store) as workload:
         await workload.goes_on()
-    with pytest.raises(StoreAccessError, match="permission denied"):
+    with pytest.raises(StoreAccessError, match=r"permission denied.*metadata\.etcd\.namespace"):
         await store.range(b"elsewhere")
     with pytest.raises(StoreAccessError, match="permission denied"):
         await store.txn((), (Put(b"elsewhere", b""),))
@@ -78,8 +78,8 @@ async def test_a_user_with_a_password_has_the_permissions_of_the_user(guarded: e
 @pytest.mark.parametrize(
     ("user", "message"),
     [
-        ({"username": "odradek", "password": "wrong"}, "authentication failed"),
-        ({"username": "nobody", "password": "secret"}, "authentication failed"),
+        ({"username": "odradek", "password": "wrong"}, r"authentication failed.*correct metadata\.etcd\.username"),
+        ({"username": "nobody", "password": "secret"}, r"authentication failed.*correct metadata\.etcd\.username"),
         ({}, r"set metadata\.etcd\.username"),
     ],
     ids=["wrong password", "unknown user", "no user"],
@@ -221,6 +221,22 @@ async def test_a_wrong_certificate_is_refused(
     with pytest.raises(StoreAccessError, match="do not trust each other"):
         await _reached(store)
     assert store.counts.access_refused == 1
+
+
+@pytest.mark.parametrize("part", ["ca_certificates", "certificate", "key"])
+async def test_a_file_that_is_no_certificate_is_refused(
+    encrypted: etcd.Cluster, certificates: Certificates, open_store: Open, part: str
+) -> None:
+    """It would never become one, however long the broker waits."""
+    pem = {
+        "ca_certificates": certificates.read("authority.pem"),
+        "certificate": certificates.read("client.pem"),
+        "key": certificates.read("client.key"),
+    }
+    store = open_store(*encrypted.endpoints, **(pem | {part: b"no PEM"}))
+
+    with pytest.raises(StoreAccessError, match=r"metadata\.etcd\.ca\.file, .*key\.file cannot be used"):
+        await store.check_server(b"a")
 
 
 async def _reached(store: EtcdStore) -> None:
