@@ -90,7 +90,7 @@ def _explain(
         say(f"Registered: brokers {', '.join(map(str, image.registered))}. Stop those that run, on every machine.")
     say(
         f"Created since: {counted('log', comparison.unknown)} here of topics that the store does not have."
-        " Their records stay on disk, but are not served."
+        " Their records stay on disk, but are not served: brokers set their directories aside, as …-stray."
     )
     say(f"Deleted since, or moved: {counted('partition', comparison.missing)} that begin empty here.")
     say(f"Deleted before: {counted('log', comparison.deleted)} here that the broker removes, as it had to.")

@@ -7,7 +7,7 @@
 | has the record of another cluster | any | refused: the store is another cluster's |
 | any | are new | refused: their broker begins a cluster by itself |
 
-Topics that the store still has are served again. Others are unknown: their logs stay on disk and are served by nobody.
+Topics that the store still has are served again. Others are unknown: their logs stay on disk, set aside as `-stray`.
 With `--adopt-topics` this broker makes topics of the logs in its directories when it starts, as it does with those of
 Apache Kafka (`metadata.adoption`): under their ids, each with one replica, here.
 """
@@ -81,5 +81,5 @@ def _explain(
         say("Set log.retention.ms=-1 before that, or records older than a week are deleted, of compacted topics too.")
         say("Start it first, and alone. Records that it does not have, because it was a follower, are not served.")
     else:
-        say("Their records stay on disk, but are not served. --adopt-topics makes topics of them.")
-        say("A new topic of such a name is another topic; then the old files are renamed to …-stray.")
+        say("Their records stay on disk, but are not served: brokers set their directories aside, as …-stray.")
+        say("--adopt-topics makes topics of them instead. Decide before the broker starts.")

@@ -37,6 +37,10 @@ class Stopped:
     def logs(self) -> list[str]:
         return sorted(each.name for each in self.log_dir.iterdir() if each.is_dir())
 
+    def stray_or_not(self) -> list[str]:
+        """The partitions that have a directory, whatever it was renamed to."""
+        return sorted({name.partition(".")[0] for name in self.logs()})
+
     async def dump(self) -> list[KV]:
         return (await self.store.range(b""))[0]
 
