@@ -78,6 +78,7 @@ async def test_a_failed_directory_affects_only_its_partitions(tmp_path: Path) ->
         assert "kafka_log_logmanager_offlinelogdirectorycount 1.0" in metrics
         assert f'kafka_log_logmanager_logdirectoryoffline{{logDirectory="{tmp_path}/b"}} 1.0' in metrics
         assert f'kafka_log_logmanager_logdirectoryoffline{{logDirectory="{tmp_path}/a"}} 0.0' in metrics
+        assert "kafka_server_replicamanager_offlinereplicacount 2.0" in metrics
         await create(wire, "made-now", partitions=3)
         assert {log.directory.parent.name for (name, _), log in broker.log_dirs.logs.items() if name == "made-now"} == {
             "a"
@@ -159,6 +160,7 @@ async def test_logs_of_a_missing_directory_are_not_created_again(tmp_path: Path)
         requested = [ListOffsetsTopic("t", [ListOffsetsPartition(lost, timestamp=-1)])]
         (topic,) = (await wire.ask(ListOffsetsRequest(-1, topics=requested), 4)).topics
         assert topic.partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "kafka_server_replicamanager_offlinereplicacount 1.0" in await scraped(broker)
         assert (await produce(wire, "t", batch(b"more"), 1 - lost)).base_offset == 1
     (tmp_path / "b").unlink()
     (tmp_path / "elsewhere").rename(tmp_path / "b")
