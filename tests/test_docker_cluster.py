@@ -213,7 +213,7 @@ def alerts() -> list[Any]:
 def test_every_series_of_an_alert_is_exported() -> None:
     page = (REPOSITORY / "docs" / "metrics.md").read_text()
     for rule in alerts():
-        names = set(re.findall(r"\bkafka_\w+", rule["expr"]))
+        names = set(re.findall(r"\b(?:kafka|odradek)_\w+", rule["expr"]))
         assert names or rule["expr"].startswith("up{"), rule["alert"]
         assert all(f"| `{name}`" in page for name in names), rule["alert"]
 

@@ -79,6 +79,10 @@ async def test_a_broker_is_ready_as_soon_as_etcd_is_there(tmp_path: Path) -> Non
         await starting.task
 
         assert await page(starting.broker, "/readyz") == (200, "ready\n")
+        _, metrics = await page(starting.broker, "/metrics")
+        assert "\nodradek_metadata_store_attempts_total " in metrics
+        assert "\nodradek_metadata_store_attempts_total 0.0\n" not in metrics
+        assert "\nodradek_metadata_store_timems_count 0.0\n" not in metrics
     finally:
         await starting.end()
         members.kill()

@@ -70,6 +70,7 @@ class BrokerGauges:
             offline_log_directories=len(log_dirs.offline),
             log_directories={str(each.path): each.failure.error is not None for each in log_dirs.directories},
             is_active_controller=image.controller_id == node_id,
+            metadata_frozen=services.metadata.why_frozen is not None,
             fetch_sessions=len(services.fetch_sessions),
             fetch_session_partitions=services.fetch_sessions.partitions_count,
             fetch_session_evictions=services.fetch_sessions.evictions,

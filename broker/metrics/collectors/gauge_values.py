@@ -57,6 +57,7 @@ class Gauges(msgspec.Struct):
     global_partitions: int = 0
     active_brokers: int = 0
     fenced_brokers: int = 0
+    metadata_frozen: bool = False
     fetch_sessions: int = 0
     fetch_session_partitions: int = 0
     fetch_session_evictions: int = 0

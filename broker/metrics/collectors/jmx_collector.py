@@ -35,6 +35,7 @@ from odradek.broker.metrics.collectors.jmx_series import (
     FETCHER_GAUGES,
     GAUGES,
     LEADER_GAUGES,
+    METADATA_STORE_COUNTERS,
     PARTITION_GAUGES,
     TOPIC_COUNTERS,
 )
@@ -68,6 +69,7 @@ class JmxCollector(Collector):
         """Yield the families one by one, so that requests run between them."""
         gauges = self._gauges()
         yield from self._broker(gauges)
+        yield from self._metadata_store()
         yield from self._topics()
         yield from self._apis()
         yield from self._connections()
@@ -105,6 +107,14 @@ class JmxCollector(Collector):
         flush = _times("kafka_log_logflushstats_logflushrateandtimems", "Time to sync a segment to the disk.")
         _add_times(flush, {}, self._metrics.log_flush.times())
         yield flush
+
+    def _metadata_store(self) -> Iterator[Metric]:
+        counts = self._metrics.metadata_store
+        for name, (attribute, text) in METADATA_STORE_COUNTERS.items():
+            yield CounterMetricFamily(f"odradek_metadata_store_{name}", text, getattr(counts, attribute))
+        times = _times("odradek_metadata_store_timems", "Time until a server of the metadata store answered.")
+        _add_times(times, {}, counts.answered)
+        yield times
 
     def _topics(self) -> Iterator[Metric]:
         everything = self._metrics.all_topics()

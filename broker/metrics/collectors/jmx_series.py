@@ -51,6 +51,21 @@ BROKER_COUNTERS = {
 }
 """By name: the attribute of `Metrics`, and the help."""
 
+METADATA_STORE_COUNTERS = {
+    "attempts": ("attempts", "Requests sent to a server of the metadata store."),
+    "unanswered": ("unanswered", "Requests to a server of the metadata store that had no answer."),
+    "endpoint_changes": ("endpoint_changes", "Changes to the next server, after one without an answer."),
+    "unknown_outcomes": ("unknown_outcomes", "Transactions without an answer, which were sent again."),
+    "full": ("full", "Requests refused because the metadata store has reached its quota."),
+    "access_refused": ("access_refused", "Requests refused for the password, certificate or permissions."),
+    "failed_renewals": ("renewals_failed", "Signs of life of this broker that had no answer."),
+    "lost_sessions": ("sessions_lost", "Sessions of this broker that ended while it ran."),
+    "watch_restarts": ("watch_restarts", "Streams of changes that ended and were opened again."),
+    "compactions": ("compactions", "Times that all metadata were read again, because changes were compacted."),
+    "freezes": ("freezes", "Times that the metadata store was found without this cluster, or older than before."),
+}
+"""By the end of the name, after `odradek_metadata_store_`: the attribute of `MetadataStoreCounts`, and the help."""
+
 GAUGES = {
     "kafka_server_kafkaserver_brokerstate": ("broker_state", "State of the broker; 3 is running."),
     "kafka_server_replicamanager_leadercount": ("leader_count", "Partitions led by this broker."),
@@ -105,6 +120,7 @@ GAUGES = {
         "fenced_brokers",
         "Brokers that are down or starting, and not unregistered; 0 unless this broker is the controller.",
     ),
+    "odradek_metadata_frozen": ("metadata_frozen", "1 while the metadata store lacks this cluster, or is older."),
     "kafka_server_fetchsessioncache_numincrementalfetchsessions": ("fetch_sessions", "Incremental fetch sessions."),
     "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached": (
         "fetch_session_partitions",

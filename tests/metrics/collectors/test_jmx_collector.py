@@ -71,6 +71,22 @@ async def test_flushes_are_counted_with_their_times(scraped: Scraped) -> None:
     assert samples[of(name, quantile="0.50")] == pytest.approx(20, rel=0.05)
 
 
+async def test_the_metadata_store_s_requests_are_counted_with_their_times(scraped: Scraped) -> None:
+    counts = scraped.metrics.metadata_store
+    counts.attempts, counts.unanswered, counts.renewals_failed = 7, 2, 1
+    counts.answered.record_all([0.02] * 5)
+    scraped.gauges = Gauges(metadata_frozen=True)
+    samples = await scraped.samples()
+    prefix = "odradek_metadata_store_"
+    assert samples[of(f"{prefix}attempts_total")] == 7
+    assert samples[of(f"{prefix}unanswered_total")] == 2
+    assert samples[of(f"{prefix}failed_renewals_total")] == 1
+    assert samples[of(f"{prefix}freezes_total")] == 0
+    assert samples[of(f"{prefix}timems_count")] == 5
+    assert samples[of(f"{prefix}timems", quantile="0.99")] == pytest.approx(20, rel=0.05)
+    assert samples[of("odradek_metadata_frozen")] == 1
+
+
 async def test_fetches_are_counted_by_kind_of_fetcher_and_together(scraped: Scraped) -> None:
     for name, count, seconds in (("FetchConsumer", 3, 0.1), ("FetchFollower", 1, 0.9)):
         api = scraped.metrics.api(name)
