@@ -23,7 +23,6 @@ from odradek.pipeline.jobs import JobError, OptionError
 from odradek.pipeline.jobs.source import source_options
 from odradek.pipeline.options.broker_options import (
     Cluster,
-    Subscription,
     batch_read_options,
     stream_read_options,
     write_options,
@@ -53,7 +52,7 @@ def check_source(arguments: argparse.Namespace, *, is_stream: bool = False) -> N
         read = stream_read_options(options) if is_stream else batch_read_options(options)
     except ValueError as error:
         raise OptionError(str(error)) from error
-    asyncio.run(_check_topics(read.cluster, _topics(read.subscription)))
+    asyncio.run(_check_topics(read.cluster, sorted(read.subscription.named_topics)))
 
 
 def check_log_dir(arguments: argparse.Namespace) -> None:
@@ -82,11 +81,6 @@ def check_sink(arguments: argparse.Namespace) -> None:
 def _has_options_of_java(arguments: argparse.Namespace) -> bool:
     """Whether Spark's connector gets options: it has others than ours, such as TLS, and ignores those it lacks."""
     return arguments.connector == "kafka" and bool(arguments.option)
-
-
-def _topics(subscription: Subscription) -> list[str]:
-    """Return the topics that must exist; none for a pattern, which topics may match later."""
-    return sorted({*subscription.topics, *(each.topic for each in subscription.partitions)})
 
 
 async def _check_topics(cluster: Cluster, topics: Iterable[str]) -> None:

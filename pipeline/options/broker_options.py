@@ -105,6 +105,11 @@ class Subscription(NamedTuple):
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
 
+    @property
+    def named_topics(self) -> set[str]:
+        """The topics of the names or of the partitions."""
+        return {*self.topics, *(partition.topic for partition in self.partitions)}
+
 
 class Cluster(NamedTuple):
     """The addresses of brokers, and the settings of clients."""

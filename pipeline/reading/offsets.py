@@ -10,15 +10,16 @@ Spark starts for a stream's offsets spends most of its time on imports.
 from __future__ import annotations
 
 import re
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from odradek.client.admin.calls import Calls
 from odradek.client.admin.log_dirs import describe_log_dirs
 from odradek.client.admin.offsets import list_offsets
+from odradek.client.admin.results import Results
 from odradek.client.admin.topics import describe_topics, list_topics
 from odradek.client.config import AdminConfig, IsolationLevel, parse_bootstrap_servers
-from odradek.client.errors import ClientError
+from odradek.client.errors import ClientError, UnknownTopicError
 from odradek.client.record import TopicPartition
 from odradek.pipeline.blocking_client import BlockingClient
 from odradek.pipeline.options.bounds import EARLIEST, LATEST, Bound, Numbers
@@ -27,7 +28,7 @@ from odradek.protocol.schema import ZERO_UUID
 from odradek.protocol.uuids import uuid_to_text
 
 T = TypeVar("T")
-
+K = TypeVar("K", bound=Hashable)
 
 _SIZES_WITHIN_MS = 5000
 _NO_ID = uuid_to_text(ZERO_UUID)
@@ -50,10 +51,12 @@ class Subscribed(NamedTuple):
 class ClusterOffsets:
     """Partitions and offsets of one cluster. Methods block, start no thread, and raise ClientError.
 
-    The constructor and each method retry until the timeout of `cluster`.
+    The constructor and each method retry until the timeout of `cluster`. With `skips_missing`, results leave out topics
+    and partitions that do not exist; otherwise methods raise UnknownTopicError.
     """
 
-    def __init__(self, cluster: Cluster, isolation_level: IsolationLevel) -> None:
+    def __init__(self, cluster: Cluster, isolation_level: IsolationLevel, *, skips_missing: bool = False) -> None:
+        self._skips_missing = skips_missing
         self._reads_committed = isolation_level == "read_committed"
         config = AdminConfig(
             bootstrap_servers=parse_bootstrap_servers(cluster.bootstrap_servers),
@@ -67,7 +70,7 @@ class ClusterOffsets:
         self._client.close()
 
     def subscribed(self, subscription: Subscription) -> Subscribed:
-        """Return the partitions that a subscription matches now. Raises UnknownTopicError, but not for a pattern.
+        """Return the partitions that a subscription matches now.
 
         Assigned partitions that do not exist are left out, as in Spark's connector.
         """
@@ -78,7 +81,7 @@ class ClusterOffsets:
             existing = self._run(list_topics(self._calls, include_internal=False, timeout_ms=None))
             topics = [name for name in existing if pattern.fullmatch(name)]
         described = self._run(describe_topics(self._calls, sorted(topics), by_id=False, timeout_ms=None))
-        known = described.values_or_raise()
+        known = self._values(described)
         found = {TopicPartition(name, index) for name, topic in known.items() for index in range(len(topic.partitions))}
         ids = {name: topic.topic_id for name, topic in known.items() if topic.topic_id != _NO_ID}
         return Subscribed(sorted(found & assigned if assigned else found), ids)
@@ -88,7 +91,7 @@ class ClusterOffsets:
         if not positions:
             return {}
         listed = self._run(list_offsets(self._calls, positions, read_committed=self._reads_committed, timeout_ms=None))
-        return {partition: found.offset for partition, found in listed.values_or_raise().items()}
+        return {partition: found.offset for partition, found in self._values(listed).items()}
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Numbers:
         return self.at(dict.fromkeys(partitions, EARLIEST))
@@ -106,6 +109,13 @@ class ClusterOffsets:
                 for partition, replica in log_dir.replicas.items():
                     sizes[partition] = max(sizes.get(partition, 0), replica.size)
         return sizes
+
+    def _values(self, results: Results[K, T]) -> dict[K, T]:
+        """Return the values of all items. Raises the first error among them, except those that are skipped."""
+        if self._skips_missing:
+            left = {item: found for item, found in results.items() if not isinstance(found, UnknownTopicError)}
+            results = Results(left)
+        return results.values_or_raise()
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         return self._client.run(call)
@@ -136,4 +146,5 @@ def ending_offsets(offsets: ClusterOffsets, options: ReadOptions, numbers: Numbe
 
 def _resolve(offsets: ClusterOffsets, bound: Bound, numbers: Numbers) -> Numbers:
     unresolved = {partition: number for partition, number in numbers.items() if bound.by_time or number < 0}
-    return numbers | offsets.at(unresolved)
+    resolved = {partition: number for partition, number in numbers.items() if partition not in unresolved}
+    return resolved | offsets.at(unresolved)

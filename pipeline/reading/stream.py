@@ -12,12 +12,14 @@ offset before it reads up to it. After a crash it reads the same ranges again, s
 number, as the file sink does, stores each record once.
 
 A topic whose id has changed between two offsets was deleted and created again. That is data loss (`data_loss`); if the
-query may continue, it reads the new topic from its start.
+query may continue, it reads the new topic from its start. While a topic that the subscription names does not exist,
+such a query keeps its offsets, and waits for the topic; otherwise it fails.
 Source: Spark `KafkaMicroBatchStream`.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -44,6 +46,8 @@ from odradek.pipeline.reading.stream_offsets import Offsets, StreamOffsets
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_LOG = logging.getLogger(__name__)
+
 
 class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader of one query, on the driver; only `read` runs in tasks, in copies of it.
@@ -56,6 +60,7 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._schema = schema
         self._offsets: ClusterOffsets | None = None
         self._target: StreamOffsets | None = None  # the end of a query with the trigger availableNow
+        self._missing: set[str] = set()  # the topics that the subscription names, and that did not exist last time
         self._triggered_at = time.monotonic()
 
     def __getstate__(self) -> dict[str, object]:
@@ -83,7 +88,9 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
-        given, end = StreamOffsets.from_json(start), self._end()
+        given = StreamOffsets.from_json(start)
+        end = self._end()
+        end = end.keeping(self._missing, given)
         starts = given.without(given.recreated(end)).numbers
         starts |= self._starts_of_new_partitions(starts, end.numbers)
         if isinstance(limit, ReadAllAvailable):
@@ -140,20 +147,36 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _cluster_offsets(self) -> ClusterOffsets:
         if self._offsets is None:
-            self._offsets = ClusterOffsets(self._options.cluster, self._options.isolation_level)
+            self._offsets = ClusterOffsets(
+                self._options.cluster,
+                self._options.isolation_level,
+                skips_missing=not self._options.fail_on_data_loss,
+            )
         return self._offsets
 
     def _end(self) -> StreamOffsets:
         if self._target is not None:
             return self._target
         partitions, topic_ids = self._cluster_offsets().subscribed(self._options.subscription)
-        return StreamOffsets(self._cluster_offsets().latest(partitions), topic_ids)
+        end = StreamOffsets(self._cluster_offsets().latest(partitions), topic_ids)
+        self._find_missing(end)
+        return end
+
+    def _find_missing(self, end: StreamOffsets) -> None:
+        """Store the topics that do not exist, which `end` lacks; log a warning about new ones."""
+        missing = self._options.subscription.named_topics - {partition.topic for partition in end.numbers}
+        for topic in sorted(missing - self._missing):
+            _LOG.warning("Topic %s does not exist. failOnDataLoss is false, so the stream waits for it.", topic)
+        self._missing = missing
 
     def _starts_of_new_partitions(self, known: Numbers, ends: Numbers) -> Numbers:
-        """Return the start offsets of partitions that are not in `known`: the earliest, but not above the end."""
+        """Return the start offsets of partitions that are not in `known`: the earliest, but not above the end.
+
+        That of a partition that no longer exists is its end.
+        """
         new = ends.keys() - known.keys()
         earliest = self._cluster_offsets().earliest(sorted(new))
-        return {partition: min(offset, ends[partition]) for partition, offset in earliest.items()}
+        return {partition: min(earliest.get(partition, ends[partition]), ends[partition]) for partition in new}
 
     def _must_wait(self, available: int) -> bool:
         """Whether to wait for `minOffsetsPerTrigger`; never longer than `maxTriggerDelay`, nor under availableNow."""

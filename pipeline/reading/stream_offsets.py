@@ -43,6 +43,14 @@ class StreamOffsets(NamedTuple):
         ids = later.topic_ids
         return sorted(topic for topic, known in self.topic_ids.items() if ids.get(topic, known) != known)
 
+    def keeping(self, topics: Collection[str], earlier: StreamOffsets) -> Self:
+        """Return these offsets, with the earlier ones of some topics."""
+        others, ids = self.without(topics), earlier.topic_ids
+        return others._replace(
+            numbers=others.numbers | {one: offset for one, offset in earlier.numbers.items() if one.topic in topics},
+            topic_ids={**others.topic_ids, **{topic: ids[topic] for topic in topics if topic in ids}},
+        )
+
     def without(self, topics: Collection[str]) -> Self:
         """Return the offsets of all other topics."""
         return self._replace(

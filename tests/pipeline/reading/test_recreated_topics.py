@@ -1,4 +1,7 @@
-"""A topic that is deleted and created again under a query is data loss, and its new records are not skipped."""
+"""A topic that is deleted and created again under a query is data loss, and its new records are not skipped.
+
+A stream that may lose data waits while the topic does not exist.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from odradek.broker.testing.threaded import ThreadedBroker
-from odradek.client import Admin, NewTopic
+from odradek.client import Admin, NewTopic, UnknownTopicError
 from odradek.pipeline.options.broker_options import batch_read_options, write_options
 from odradek.pipeline.reading.data_loss import DataLossError
 from odradek.pipeline.reading.source import BrokerReader, RangePartition
@@ -41,13 +44,17 @@ class Topic:
         self.name = name
         self.options = {"kafka.bootstrap.servers": broker.bootstrap, "topic": name, "subscribe": name}
         self.options |= {"startingOffsets": "earliest", "kafka.max.partition.fetch.bytes": "300"}
+        self.create()
+
+    def create(self) -> None:
         self.id = asyncio.run(self._create())
 
-    def recreate(self) -> str:
-        """Delete and create the topic; return its new id."""
+    def delete(self) -> None:
         asyncio.run(self._delete())
-        self.id = asyncio.run(self._create())
-        return self.id
+
+    def recreate(self) -> None:
+        self.delete()
+        self.create()
 
     def write(self, *numbers: int) -> None:
         for number in numbers:  # a batch each
@@ -159,6 +166,52 @@ def test_a_topic_recreated_within_a_batch_of_a_stream_is_read_by_the_next_one(to
     assert numbers(reader, tasks) == []
     later = reader.latestOffset(stored(known), ReadAllAvailable())
     assert numbers(reader, reader.partitions(stored(known), stored(later))) == [*range(100, 120)]
+    reader.stop()
+
+
+def test_a_stream_waits_while_its_topic_does_not_exist(topic: Topic, caplog: pytest.LogCaptureFixture) -> None:
+    topic.write(*range(10))
+    strict, lenient = stream(topic), stream(topic, failOnDataLoss="false")
+    known, old = lenient.latestOffset(lenient.initialOffset(), ReadAllAvailable()), topic.id
+    topic.delete()
+    for limit in (ReadAllAvailable(), ReadMaxRows(5)):
+        assert lenient.latestOffset(stored(known), limit) == known
+    assert lenient.partitions(stored(known), stored(known)) == []
+    assert lenient.reportLatestOffset() == {}
+    with pytest.raises(UnknownTopicError, match=topic.name):
+        strict.latestOffset(stored(known), ReadAllAvailable())
+    assert caplog.text.count(f"Topic {topic.name} does not exist") == 1
+    topic.create()
+    topic.write(*range(100, 103))
+    later = lenient.latestOffset(stored(known), ReadAllAvailable())
+    assert numbers(lenient, lenient.partitions(stored(known), stored(later))) == [100, 101, 102]
+    assert f"with id {old}, and the id is now {topic.id}" in caplog.text
+    for reader in (strict, lenient):
+        reader.stop()
+
+
+@pytest.mark.parametrize("start", ["earliest", "latest"])
+def test_a_stream_reads_all_of_a_topic_that_is_created_after_its_start(topic: Topic, start: str) -> None:
+    topic.delete()
+    reader = stream(topic, failOnDataLoss="false", startingOffsets=start)
+    reader.prepareForTriggerAvailableNow()
+    first = reader.initialOffset()
+    assert reader.latestOffset(stored(first), ReadAllAvailable()) == first == {}
+    reader.stop()
+    reader = stream(topic, failOnDataLoss="false", startingOffsets=start)
+    topic.create()
+    topic.write(*range(10))
+    later = reader.latestOffset(stored(first), ReadMaxRows(100))
+    assert numbers(reader, reader.partitions(stored(first), stored(later))) == [*range(10)]
+    reader.stop()
+
+
+def test_a_planned_batch_of_a_new_topic_that_is_deleted_is_empty(topic: Topic) -> None:
+    topic.write(*range(10))
+    reader = stream(topic, failOnDataLoss="false")
+    end = reader.latestOffset({}, ReadAllAvailable())
+    topic.delete()
+    assert reader.partitions({}, stored(end)) == []
     reader.stop()
 
 
