@@ -58,9 +58,9 @@ def klog_options(given: Mapping[str, str]) -> KlogOptions:
         if name not in _KNOWN:
             raise ValueError(f'option {name!r} is not supported by format("klog")')
     if not options.get("path", "").strip():
-        raise ValueError('format("klog") needs a log directory: pass it to load(path)')
+        raise ValueError('format("klog") needs a log directory: pass it to load(path), or to a table as its path')
     return KlogOptions(
-        path=options["path"].strip().removeprefix("file://").rstrip("/") or "/",
+        path=_local_path(options["path"].strip()),
         subscription=subscription(options) if any(name in options for name in _SUBSCRIPTIONS) else None,
         start=read_bound(options, "starting", EARLIEST),
         end=read_bound(options, "ending", LATEST),
@@ -74,6 +74,16 @@ def klog_options(given: Mapping[str, str]) -> KlogOptions:
         min_partitions=number(options, "minpartitions", 1),
         max_partition_bytes=number(options, "maxpartitionbytes", 1),
     )
+
+
+def _local_path(text: str) -> str:
+    """Return the path of a directory, which may be a URI without escapes, such as `file:/logs`. Raises ValueError."""
+    scheme, separator, rest = text.partition(":/")
+    if not separator or "/" in scheme:
+        return text.rstrip("/") or "/"
+    if scheme.lower() != "file":
+        raise ValueError(f'format("klog") reads local directories, not {text}: write file:///… where Spark has another')
+    return "/" + rest.strip("/")
 
 
 def _mode(text: str) -> Mode:

@@ -22,6 +22,7 @@ from odradek.pipeline.klog.piece_reader import joined, read_pieces
 from odradek.pipeline.klog.plan import plan
 from odradek.pipeline.klog.tasks import KlogTask
 from odradek.pipeline.options.log_filter import LogFilter, log_filter
+from odradek.pipeline.options.table_options import options_of_creation, options_of_table, schema_of_table
 from odradek.pipeline.records.damage import Mode
 from odradek.pipeline.schema import ARROW_TYPES, column_names, spark_schema
 from odradek.pipeline.spark.garbage_collection import freeze_modules
@@ -39,13 +40,16 @@ class KlogDataSource(DataSource):
 
     def schema(self) -> StructType:
         freeze_modules()
-        options = klog_options(self.options)
+        created = options_of_creation(self.options)
+        options = klog_options(self.options if created is None else created)
         include_corrupt = options.mode is Mode.PERMISSIVE
-        return spark_schema(column_names(include_headers=options.include_headers, include_corrupt=include_corrupt))
+        schema = spark_schema(column_names(include_headers=options.include_headers, include_corrupt=include_corrupt))
+        return schema if created is None else schema_of_table(created, schema)
 
     def reader(self, schema: StructType) -> KlogReader:
         freeze_modules()
-        return KlogReader(klog_options(self.options), _columns(schema))
+        options, schema = options_of_table(self.options, schema, ("path",))
+        return KlogReader(klog_options(options), _columns(schema))
 
 
 class KlogReader(DataSourceReader):

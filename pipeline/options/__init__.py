@@ -6,5 +6,6 @@
 | `security_options` | the refusal of TLS and SASL |
 | `bounds` | the offsets or times at which reading starts and ends |
 | `log_filter` | the filters of a query that both formats apply before they read |
+| `table_options` | the options of a table that CREATE TABLE has put into a catalog |
 | `option_values` | parsing of booleans, choices, numbers and durations |
 """

@@ -88,7 +88,8 @@ _WRITE_ONLY: Final = {
     "kafka.compression.zstd.level", "kafka.batch.size", "kafka.delivery.timeout.ms", "kafka.max.block.ms",
 }  # fmt: skip
 
-_EVERY_CLIENT: Final = {"bootstrap.servers", "kafka.bootstrap.servers", "kafka.client.id"}
+ADDRESSES: Final = ("kafka.bootstrap.servers", "bootstrap.servers")
+_EVERY_CLIENT: Final = {*ADDRESSES, "kafka.client.id"}
 _KNOWN: Final = {
     *_READ, *_READ_ONLY, *_WRITTEN, *_WRITE_ONLY, *_IGNORED, *_CLIENT, *_FIXED, *_EVERY_CLIENT, PROTOCOL,
 }  # fmt: skip

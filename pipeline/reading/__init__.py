@@ -3,7 +3,6 @@
 | module | what |
 |---|---|
 | `source` | the data source that Spark calls, and the reader of a batch |
-| `table_options` | the options of a table that CREATE TABLE has put into a catalog |
 | `stream` | the reader of a stream: the offsets of each micro-batch |
 | `offsets` | partitions and offsets, requested from the brokers by the driver |
 | `stream_offsets` | the offsets of a stream in its checkpoint |

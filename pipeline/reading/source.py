@@ -16,13 +16,13 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPa
 from pyspark.sql.types import StructType
 
 from odradek.client.record import TopicPartition
-from odradek.pipeline.options.broker_options import ReadOptions, batch_read_options
+from odradek.pipeline.options.broker_options import ADDRESSES, ReadOptions, batch_read_options
 from odradek.pipeline.options.log_filter import LogFilter, log_filter
+from odradek.pipeline.options.table_options import options_of_creation, options_of_table, schema_of_table
 from odradek.pipeline.reading.data_loss import report_data_loss
 from odradek.pipeline.reading.grouping import grouped
 from odradek.pipeline.reading.offsets import ClusterOffsets, ending_offsets, starting_offsets
 from odradek.pipeline.reading.ranges import OffsetRange, divide
-from odradek.pipeline.reading.table_options import options_of_table, schema_of_table
 from odradek.pipeline.schema import column_names, spark_schema
 from odradek.pipeline.spark.garbage_collection import freeze_modules
 
@@ -43,18 +43,23 @@ class BrokerDataSource(DataSource):
     def schema(self) -> StructType:
         freeze_modules()
         include_headers = self.options.get("includeheaders", "").lower() == "true"
-        return schema_of_table(self.options, spark_schema(column_names(include_headers=include_headers)))
+        schema = spark_schema(column_names(include_headers=include_headers))
+        created = options_of_creation(self.options)
+        if created is None:
+            return schema
+        batch_read_options(created)  # a wrong option is an error when the table is created
+        return schema_of_table(created, schema)
 
     def reader(self, schema: StructType) -> BrokerReader:
         freeze_modules()
-        options, schema = options_of_table(self.options, schema)
+        options, schema = options_of_table(self.options, schema, ADDRESSES)
         return BrokerReader(batch_read_options(options), columns_of(schema))
 
     def streamReader(self, schema: StructType) -> BrokerStreamReader:  # noqa: N802 - Spark's name
         from odradek.pipeline.reading.stream import BrokerStreamReader
 
         freeze_modules()
-        return BrokerStreamReader(*options_of_table(self.options, schema))
+        return BrokerStreamReader(*options_of_table(self.options, schema, ADDRESSES))
 
     def writer(self, schema: StructType, overwrite: bool) -> BrokerWriter:
         from odradek.pipeline.writing.sink import BrokerWriter
