@@ -8,6 +8,7 @@
 | `error_cause` | the line of an error of Spark that names the cause |
 | `project_archive` | send the project to workers that lack it |
 | `worker_daemon` | PySpark's daemon of workers, which ends a worker quietly when Java has closed its socket |
+| `stream_process` | PySpark's process for the offsets of a stream, which connects to Java in time on a busy machine |
 | `local_workers` | Python workers on the driver's machine: their interpreter and their Unix sockets |
 | `garbage_collection` | exclude modules from garbage collection in Spark's Python processes |
 """

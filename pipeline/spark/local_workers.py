@@ -3,7 +3,8 @@
 Both are files in a directory that only this user may enter. It is removed when this process ends.
 
 The interpreter is a shell script of a few lines. It starts `worker_daemon` in place of PySpark's daemon, also for the
-workers that plan queries: Spark's setting for the daemon applies to tasks only. And Spark puts its own archives first
+workers that plan queries: Spark's setting for the daemon applies to tasks only. It starts `stream_process` in place of
+PySpark's module for the offsets of a stream. And Spark puts its own archives first
 on the workers' import path, some of them twice. The script removes them, so that workers import the installed PySpark:
 
 ```
@@ -34,7 +35,12 @@ from pathlib import Path
 from typing import Final
 
 _SCRIPT: Final = """#!/bin/sh
-if [ "$1 $2" = "-m pyspark.daemon" ]; then shift 2; set -- -m odradek.pipeline.spark.worker_daemon "$@"; fi
+case "$1 $2" in
+"-m pyspark.daemon") module=worker_daemon ;;
+"-m pyspark.sql.streaming.python_streaming_source_runner") module=stream_process ;;
+*) module= ;;
+esac
+if [ "$module" ]; then shift 2; set -- -m "odradek.pipeline.spark.$module" "$@"; fi
 PYTHONPATH="${{PYTHONPATH##*/spark-core_*.jar:}}" exec {interpreter} "$@"
 """
 _MAX_SOCKET_PATH_BYTES: Final = 103  # on macOS; Linux allows four more

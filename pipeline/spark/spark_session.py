@@ -38,6 +38,8 @@ _PACKAGES = ("pyspark", "pyarrow", "numpy", "pandas")
 _DEFAULTS = {
     "spark.sql.session.timeZone": "UTC",  # as timestamps of records
     "spark.ui.showConsoleProgress": "false",
+    # How long Python processes wait for Java, and Java for them to get a result. Spark's 15 s fail on a busy machine.
+    "spark.python.authenticate.socketTimeout": "120s",
 }
 _ON_ONE_MACHINE = {
     "spark.ui.enabled": "false",

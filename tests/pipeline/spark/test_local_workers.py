@@ -7,6 +7,8 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +22,17 @@ from odradek.pipeline.spark.local_workers import socket_settings, worker_interpr
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ROOT = Path(__file__).parents[3]
 DIRECTORY = "spark.python.unix.domain.socket.dir"
 PRINT_ENVIRONMENT = "import os, sys; print(sys.executable, os.environ['PYTHONPATH'], sys.argv[1:], sep='\\n')"
 ARCHIVES = ["/s/python/lib/pyspark.zip", "/s/python/lib/py4j-0.10.9.9-src.zip", "/s/jars/spark-core_2.13-4.3.0.jar"]
+
+
+@pytest.fixture
+def socket_path() -> Iterator[str]:
+    """A short path: that of a Unix socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="odradek-") as directory:
+        yield f"{directory}/socket"
 
 
 @pytest.mark.process
@@ -35,6 +45,40 @@ def test_the_daemon_of_workers_is_ours(tmp_path: Path, monkeypatch: pytest.Monke
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     output = subprocess.run(command, env=environment, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
     assert output == "['pyspark.sql.worker.create_data_source']\n"
+
+
+@pytest.mark.process
+def test_the_process_of_a_stream_connects_before_it_imports_pyspark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, socket_path: str
+) -> None:
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    streaming = tmp_path / "pyspark" / "sql" / "streaming"
+    streaming.mkdir(parents=True)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    (tmp_path / "pyspark" / "__init__.py").write_text(f"open({str(gate)!r}).read()")  # blocks until the test writes
+    (tmp_path / "pyspark" / "util.py").touch()
+    (streaming / "python_streaming_source_runner.py").write_text(
+        "from pyspark.util import local_connect_and_auth\n"
+        "file, _ = local_connect_and_auth('path', None)\n"
+        "file.write(__name__.encode())\n"
+        "file.flush()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    environment["PYTHON_WORKER_FACTORY_SOCK_PATH"] = socket_path
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.settimeout(60)
+        listener.bind(socket_path)
+        listener.listen()
+        command = [worker_interpreter(), "-m", "pyspark.sql.streaming.python_streaming_source_runner"]
+        with subprocess.Popen(command, env=environment, cwd=tmp_path) as process:
+            try:
+                connection, _ = listener.accept()
+            finally:
+                gate.write_text("")
+            with connection, connection.makefile("rb") as received:
+                assert received.read() == b"__main__"
+    assert process.returncode == 0
 
 
 @pytest.mark.process
