@@ -42,7 +42,8 @@ def test_type_checkers_see_the_same_names_in_the_same_modules() -> None:
     source = ast.parse(Path(str(odradek.__file__)).read_text())
     [checked] = [node for node in source.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     imported = [node for node in checked.body if isinstance(node, ast.ImportFrom)]
-    assert {alias.name: node.module for node in imported for alias in node.names} == odradek._MODULES
+    found = {alias.name: node.module for node in imported for alias in node.names}
+    assert found == {name: cls.__module__ for name, cls in NAMES.items()}
 
 
 def test_importing_the_package_loads_no_module_of_it() -> None:

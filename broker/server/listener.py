@@ -30,7 +30,7 @@ from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
-_SETTLING_SECONDS = 1.0
+SETTLING_SECONDS = 1.0
 
 
 class Listener:
@@ -156,7 +156,7 @@ class Listener:
             self._back_off.cancel()
             self._back_off = None
         if self._pause_is_logged:
-            self._settling = self._loop.call_later(_SETTLING_SECONDS, self._log_resumption)
+            self._settling = self._loop.call_later(SETTLING_SECONDS, self._log_resumption)
         self._accept(on=True)
 
     def _accept(self, *, on: bool) -> None:

@@ -186,9 +186,8 @@ def test_versions_outside_the_declared_range_are_refused() -> None:
 
 
 def test_versions_of_one_layout_share_a_codec() -> None:
-    codec.encode(FetchRequest(), 5)
-    codec.encode(FetchRequest(), 6)
-    assert codec._ENCODERS[FetchRequest, 5] is codec._ENCODERS[FetchRequest, 6]
+    assert codec.encoder(FetchRequest, 5) is codec.encoder(FetchRequest, 6)
+    assert codec.encoder(FetchRequest, 6) is not codec.encoder(FetchRequest, 7)
 
 
 class FileSlice:

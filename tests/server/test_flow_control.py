@@ -186,16 +186,16 @@ def cold(monkeypatch: pytest.MonkeyPatch) -> None:
 
     The real one may have a page by the time of the next line, because a probe starts read-ahead.
     """
-    in_memory: set[int] = set()
+    page, in_memory = 4096, set[int]()
     preadv, pread = os.preadv, os.pread
 
     def preadv_of_slow_disk(file: int, buffers: list[bytearray], offset: int, flags: int = 0) -> int:
-        if offset // page_cache._PROBE_STEP not in in_memory:
+        if offset // page not in in_memory:
             raise BlockingIOError
         return preadv(file, buffers, offset, flags)
 
     def pread_of_slow_disk(file: int, count: int, offset: int) -> bytes:
-        in_memory.update({offset // page_cache._PROBE_STEP, (offset + count - 1) // page_cache._PROBE_STEP})
+        in_memory.update(range(offset // page, (offset + count - 1) // page + 1))
         return pread(file, count, offset)
 
     monkeypatch.setattr(os, "preadv", preadv_of_slow_disk)

@@ -30,14 +30,14 @@ Read = Callable[[int, int], bytes]
 _HEAD: Final = struct.Struct(">qiibIhi")  # base offset … last offset delta
 _OFFSET: Final = struct.Struct(">q")
 _CHUNK: Final = 1 << 20
-_MOST_CHECKED: Final = 256 << 20  # bytes of candidates: more than the largest batch that a broker accepts by default
+MOST_CHECKED: Final = 256 << 20  # bytes of candidates: more than the largest batch that a broker accepts by default
 
 
 def find_next_batch(read: Read, start: int, end: int, low: int, high: int) -> int | None:
     """The position of the first sound batch in [start, end) of a file, with offsets in [low, high), or None."""
     prefix = _common_prefix(_OFFSET.pack(low), _OFFSET.pack(max(high - 1, low)))
     head = re.compile(re.escape(prefix) + b".{%d}" % (MAGIC_POSITION - len(prefix)) + bytes([MAGIC]), re.DOTALL)
-    left = _MOST_CHECKED
+    left = MOST_CHECKED
     position = start
     while position + BATCH_HEADER_SIZE <= end:
         data = read(min(_CHUNK, end - position), position)

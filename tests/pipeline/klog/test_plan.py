@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 import pytest
 from pyspark.sql.datasource import EqualTo, GreaterThan, GreaterThanOrEqual, In, LessThan
 
-from odradek.pipeline.klog import tasks
+from odradek.broker.storage.offline.segment_files import FileIdentity
 from odradek.pipeline.klog.plan import OffsetRangeError
+from odradek.pipeline.klog.segment_ranges import SegmentRange
+from odradek.pipeline.klog.tasks import KlogPiece, tasks_of
 from tests.pipeline.klog.readings import GOLDEN, Reading
 from tests.storage.logs import NOW
 
@@ -22,14 +24,18 @@ def test_a_large_segment_is_divided_between_tasks_at_index_entries() -> None:
     assert pieces.offsets() == whole.offsets()
 
 
+def piece(size: int) -> KlogPiece:
+    """A piece of a file that does not exist, so it has no index to cut it."""
+    return KlogPiece("t", 0, 0, 100, SegmentRange("/nowhere/0.log", FileIdentity(0, 0), 0, size, 0, 100))
+
+
 def test_every_processor_gets_a_task_if_the_log_is_large_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = len(Reading(GOLDEN, subscribe="rolled").tasks)
     monkeypatch.setattr("os.cpu_count", lambda: 20)
-    assert len(Reading(GOLDEN, subscribe="rolled").tasks) == few
-    monkeypatch.setattr(tasks, "_FEWEST_BYTES", 1)
-    assert len(Reading(GOLDEN, subscribe="rolled").tasks) > 15
-    assert len(Reading(GOLDEN, subscribe="rolled", maxPartitionBytes=str(2 << 20)).tasks) == few
-    assert len(Reading(GOLDEN, subscribe="rolled", minPartitions="1").tasks) == few
+    large, small = [piece(32 << 20)] * 40, [piece(1 << 20)] * 40
+    assert len(tasks_of(large, None, None)) == 20
+    assert len(tasks_of(small, None, None)) == 2
+    assert len(tasks_of(large, None, 256 << 20)) == 5
+    assert len(tasks_of(large, 10, None)) == 10
 
 
 def test_only_the_bytes_of_a_range_of_offsets_are_read() -> None:

@@ -53,7 +53,7 @@ def test_offsets_that_differ_in_high_bytes_are_found() -> None:
 
 
 def test_the_bytes_of_candidates_that_are_checked_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_search, "_MOST_CHECKED", 10 * len(BATCH))
+    monkeypatch.setattr(batch_search, "MOST_CHECKED", 10 * len(BATCH))
     wrong = BATCH[:-1] + b"z"
     assert find(wrong * 9 + BATCH) == 9 * len(BATCH)
     assert find(wrong * 10 + BATCH) is None
