@@ -116,10 +116,10 @@ async def test_what_is_in_flight_is_answered_before_it_ends(server: Server) -> N
             await produce(other, "u", batch(b"a"))
 
         server.process.send_signal(signal.SIGTERM)
-        response = await asyncio.wait_for(wire.receive(request, 12), 5)
+        response = await asyncio.wait_for(wire.receive(request, 12), 50)
 
     assert response.responses[0].partitions[0].high_watermark == 1
-    assert await asyncio.to_thread(server.process.wait, 5) == 0
+    assert await asyncio.to_thread(server.process.wait, 50) == 0
 
 
 def test_a_port_in_use_is_one_line_and_status_1(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ async def test_a_periodic_function_runs_again_and_again_until_stopped() -> None:
             enough.set()
 
     tasks.every("counting", 1, count)
-    await asyncio.wait_for(enough.wait(), 5)
+    await asyncio.wait_for(enough.wait(), 60)
     await tasks.stop()
 
     assert runs == 3
@@ -40,7 +40,7 @@ async def test_a_periodic_function_may_be_asynchronous() -> None:
         ran.set()
 
     tasks.every("running", 1, run)
-    await asyncio.wait_for(ran.wait(), 5)
+    await asyncio.wait_for(ran.wait(), 60)
     await tasks.stop()
 
 
@@ -59,7 +59,7 @@ async def test_a_periodic_function_that_fails_is_logged_and_runs_again(caplog: p
 
     with caplog.at_level(logging.ERROR):
         tasks.every("flaky", 1, fail_once)
-        await asyncio.wait_for(recovered.wait(), 5)
+        await asyncio.wait_for(recovered.wait(), 60)
     await tasks.stop()
 
     assert "flaky" in caplog.text

@@ -129,15 +129,14 @@ async def test_auto_offset_reset_with_an_offset_out_of_range(bootstrap: str, mak
 
 async def test_a_new_record_wakes_a_waiting_reader(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
-    async with Consumer(bootstrap, fetch_max_wait_ms=20000) as consumer, Producer(bootstrap, linger_ms=0) as producer:
+    waits_long = Consumer(bootstrap, fetch_max_wait_ms=600_000, request_timeout_ms=700_000)
+    async with waits_long as consumer, Producer(bootstrap, linger_ms=0) as producer:
         consumer.assign([(topic, 0)])
         await consumer.seek_to_end()
         assert await consumer.poll(timeout_ms=50) == []
         for number in range(20):
             await producer.send(topic, b"%d" % number)
-            start = time.monotonic()
-            assert values(await consumer.poll()) == [b"%d" % number]
-            assert time.monotonic() - start < 15
+            assert values(await consumer.poll()) == [b"%d" % number]  # long before the end of the longest wait
 
 
 async def test_batches_above_max_message_bytes_are_split_and_records_above_it_fail(

@@ -25,7 +25,7 @@ class InTurn(Server):
 
     kinds: Iterator[Kind] = field(default_factory=lambda: iter(()))
 
-    def start(self, timeout: float = 60, *, wait: bool = True) -> Server:
+    def start(self, timeout: float = 100, *, wait: bool = True) -> Server:
         self.kind, self.command, self.is_ready = next(self.kinds)
         return super().start(timeout, wait=wait)
 

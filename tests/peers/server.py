@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -11,8 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Below the range of Linux for outgoing connections, so that the port of a restarted server is free.
-PORTS = range(10_000, 32_000)
+# Below the range of Linux for outgoing connections, so that the port of a restarted server is free. Each worker of
+# xdist has a share: another one could take a port between its choice and the start of the server.
+_SHARES = 5
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _SHARES
+PORTS = range(10_000 + _WORKER, 32_000, _SHARES)
 
 TOPIC_DEFAULTS = {
     "log.retention.ms": "-1",  # tests write records of years ago
@@ -46,7 +50,7 @@ class Server:
     def bootstrap(self) -> str:
         return f"{self.host}:{self.port}"
 
-    def start(self, timeout: float = 60, *, wait: bool = True) -> Server:
+    def start(self, timeout: float = 100, *, wait: bool = True) -> Server:
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
@@ -55,7 +59,7 @@ class Server:
             self.wait_until_ready(timeout)
         return self
 
-    def wait_until_ready(self, timeout: float = 60) -> None:
+    def wait_until_ready(self, timeout: float = 100) -> None:
         attempts = int(timeout / 0.02)
         for _ in range(attempts):
             if self.is_ready(self):
@@ -68,7 +72,7 @@ class Server:
         self.kill()
         raise NotStartedError(f"{self.kind} did not serve within {timeout} s\n{self.printed()[-4000:]}")
 
-    def stop(self, timeout: float = 30) -> int:
+    def stop(self, timeout: float = 90) -> int:
         """SIGTERM, and the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout)
@@ -92,9 +96,16 @@ class Server:
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
 
 
+_chosen: set[int] = set()
+
+
 def free_port() -> int:
+    """Return a port that nothing listens on, and that this process has not chosen before."""
     while True:
         port = random.choice(PORTS)
+        if port in _chosen:
+            continue
+        _chosen.add(port)
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

@@ -51,7 +51,7 @@ async def test_lines_of_a_file_come_out_again(
     await run_process(
         *produce(bootstrap, topic, "--file", str(file), "--compression-type", codec, "--compression-level", "5")
     )
-    out, _ = await run_process(*consume(bootstrap, topic, "--from-beginning", "--timeout-ms", "1000"))
+    out, _ = await run_process(*consume(bootstrap, topic, "--from-beginning", "--no-follow"))
     assert out == [*lines(100), b"", b"last"]
 
 
@@ -83,13 +83,22 @@ async def test_where_reading_begins_and_ends(bootstrap: str, make_topic: MakeTop
         await producer.send(topic, None, partition=1)
 
     async def read(*arguments: str) -> list[bytes]:
-        return (await run(*consume(bootstrap, topic, "--timeout-ms", "700", *arguments)))[0]
+        return (await run(*consume(bootstrap, topic, *arguments)))[0]
 
-    assert sorted(await read("--from-beginning")) == [*(b"%d" % number for number in range(10)), b"null"]
-    assert await read("--partition", "1", "--offset", "earliest") == [b"1", b"3", b"5", b"7", b"9", b"null"]
+    every = [*(b"%d" % number for number in range(10)), b"null"]
+    assert sorted(await read("--from-beginning", "--no-follow")) == every
+    assert sorted(await read("--from-beginning", "--timeout-ms", "3000")) == every
+    assert await read("--partition", "1", "--offset", "earliest", "--no-follow") == [
+        b"1",
+        b"3",
+        b"5",
+        b"7",
+        b"9",
+        b"null",
+    ]
     assert await read("--partition", "0", "--offset", "3", "--max-messages", "1") == [b"6"]
-    assert await read() == []
-    assert await read("--partition", "0", "--offset", "latest") == []
+    assert await read("--timeout-ms", "700") == []
+    assert await read("--partition", "0", "--offset", "latest", "--timeout-ms", "700") == []
 
 
 async def test_reading_goes_on_until_ctrl_c(bootstrap: str, make_topic: MakeTopic) -> None:

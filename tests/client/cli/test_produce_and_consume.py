@@ -75,7 +75,7 @@ async def test_ranges_formats_and_filters(bootstrap: str, make_topic: MakeTopic)
     assert await consume("--from-timestamp", "1970-01-01T00:00:18", "--no-follow") == ["17", "18", "19"]
     assert await consume("--from-timestamp", "18001", "--to-timestamp", "20000") == ["18"]
     assert await consume("--from-timestamp", "-1h", "--no-follow") == []
-    assert await consume("--from-beginning", "--to-timestamp", "2000", "--follow", "--timeout-ms", "500") == ["0"]
+    assert await consume("--from-beginning", "--to-timestamp", "2000", "--follow", "--timeout-ms", "3000") == ["0"]
     assert await consume("--from-beginning", "--no-follow", "--filter", "key=k1", "--filter", "value~^1") == [
         "1", "10", "13", "16", "19",
     ]  # fmt: skip

@@ -99,8 +99,9 @@ async def test_a_port_without_a_listener() -> None:
     ],
 )
 async def test_a_port_of_something_else(conversation: listeners.Conversation, text: str) -> None:
+    patience_ms = "400" if conversation is listeners.silent else "60000"
     async with listening(conversation) as address:
-        [line] = await examine(address, "--timeout-ms", "400", status=1)
+        [line] = await examine(address, "--timeout-ms", patience_ms, status=1)
     assert line.startswith(f"{PROBLEM}  {address}: {text}")
 
 
