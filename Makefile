@@ -18,8 +18,8 @@ WORKERS ?= auto
 # The tests start hundreds of processes; without bytecode each would compile the modules that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The tests that start no process.
-FAST := not process and not interop and not java and not crash and not fuzz and not spark
+# The tests that start no process, and take no second of processor time each.
+FAST := not process and not interop and not java and not crash and not fuzz and not spark and not slow
 
 # The suites of other clients that `make peers` runs; all by default.
 SUITES ?=
@@ -68,7 +68,7 @@ setup: $(VENV)/.everything ## .venv with the broker, the client, the pipeline an
 test: $(VENV)/.everything ## The whole suite, real clients and Java tools included
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 $(PYTEST_ARGS)
 
-test-fast: $(VENV)/.everything ## The tests that start no process, in three to four minutes
+test-fast: $(VENV)/.everything ## The tests that start no process and are not slow, in about two minutes
 	HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 -m '$(FAST)' $(PYTEST_ARGS)
 
 peers: $(VENV)/.everything ## The suites of franz-go, sarama, kafka-go and kafka-python against a new broker (needs Go; half an hour; SUITES=sarama)

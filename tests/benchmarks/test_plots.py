@@ -6,8 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.side_by_side import plots
 from benchmarks.side_by_side.results import BASELINE, COMPILED, ODRADEK, Row, Run
+
+pytestmark = pytest.mark.slow  # drawing, and the import of what draws
 
 
 def row(work: str, ours: dict[str, float], theirs: dict[str, float] | None = None, group: str = "raw") -> Row:

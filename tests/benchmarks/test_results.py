@@ -112,6 +112,7 @@ def test_rows_of_another_machine_are_not_mixed_in() -> None:
     assert [each.work for each in now.rows] == ["fetch"]
 
 
+@pytest.mark.slow
 def test_runs_of_parts_add_up_to_one_page(tmp_path: Path) -> None:
     order = [("raw", "produce"), ("raw", "fetch")]
     report.write(run(measured("fetch", "fetch", 2, when="yesterday")), tmp_path, [("raw", "fetch")], order)
@@ -133,6 +134,7 @@ def test_two_zeros_are_equal() -> None:
     assert not row([0], [1], "p99_ms", goal=1).reaches("p99_ms")
 
 
+@pytest.mark.slow
 def test_a_compiled_broker_has_separate_tables_after_the_others(tmp_path: Path) -> None:
     compiled, plain = measured("fetch", "fetch", 3), measured("fetch", "fetch", 2)
     compiled.group += report.COMPILED

@@ -270,6 +270,7 @@ async def test_its_state_is_served_over_http() -> None:
     assert samples["kafka_controller_kafkacontroller_activecontrollercount"] == "1.0"
 
 
+@pytest.mark.slow
 async def test_a_start_reads_no_log_of_a_thousand_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with Broker(properties(tmp_path)) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t", 1000)

@@ -32,7 +32,7 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from odradek.protocol.schema import Layout, LayoutField, Message, layout, spec
 from odradek.protocol.stored_records.consumer_group import ConsumerGroupMemberMetadataValue
 from odradek.protocol.uvarint import uvarint
-from tests.effort import examples
+from tests.effort import examples, some
 
 EVERY_VERSION = [
     (cls, version)
@@ -40,7 +40,8 @@ EVERY_VERSION = [
     for cls in (api.by_key(key).request, api.by_key(key).response)
     for version in range(spec(cls).first_version, spec(cls).last_version + 1)
 ]
-NAMES = [f"{cls.__name__}-v{version}" for cls, version in EVERY_VERSION]
+TRIED = some(EVERY_VERSION)
+NAMES = [f"{cls.__name__}-v{version}" for cls, version in TRIED]
 
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "int8": st.integers(-(2**7), 2**7 - 1),
@@ -70,7 +71,7 @@ def structures(of: Layout) -> st.SearchStrategy[Any]:
     return st.builds(of.cls, **{field.name: values(field) for field in fields})
 
 
-@pytest.mark.parametrize(("cls", "version"), EVERY_VERSION, ids=NAMES)
+@pytest.mark.parametrize(("cls", "version"), TRIED, ids=NAMES)
 @examples(8)
 @given(data=st.data())
 def test_round_trip(cls: type[Message], version: int, data: st.DataObject) -> None:
@@ -79,7 +80,7 @@ def test_round_trip(cls: type[Message], version: int, data: st.DataObject) -> No
     assert codec.decode_from(cls, version, encoded) == (message, len(encoded))
 
 
-@pytest.mark.parametrize(("cls", "version"), EVERY_VERSION, ids=NAMES)
+@pytest.mark.parametrize(("cls", "version"), TRIED, ids=NAMES)
 @examples(3)
 @given(data=st.data())
 def test_every_strict_prefix_is_refused(cls: type[Message], version: int, data: st.DataObject) -> None:

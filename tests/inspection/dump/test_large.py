@@ -13,6 +13,8 @@ from odradek.broker.inspection.dump.segments import dump_segments
 from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.records.batch_header import assign_offsets
 
+pytestmark = pytest.mark.slow
+
 RECORDS = 10
 BATCHES = 1500
 

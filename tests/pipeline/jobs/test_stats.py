@@ -67,6 +67,7 @@ def test_a_row_of_keys_contains_shares_of_all_records() -> None:
     assert key_row({"topic": "t", "records": 3, "keys": 0, "keyless": 3, "top": None})["top_key"] is None
 
 
+@pytest.mark.slow
 def test_keys_are_an_estimate_only_if_records_were_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     totals = records_by_topic(
         [{"topic": "t", "records": 4}, {"topic": "t", "records": 3}, {"topic": "u", "records": 1}]
@@ -84,6 +85,7 @@ def test_keys_are_an_estimate_only_if_records_were_left_out(tmp_path: Path, monk
     assert [title for title in titles if "estimate" in title] == [titles[5]]
 
 
+@pytest.mark.slow
 def test_the_report_is_two_tables_and_an_image_of_each_topic(tmp_path: Path) -> None:
     windows = [window_row(MEASURED | {"start": start}, HOUR) for start in (-HOUR, 0, HOUR)]
     keys = [key_row({"topic": "t", "records": 1, "keys": 1, "keyless": 0, "top": [{"count": 1, "key": b"a"}]})]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -27,14 +28,21 @@ A_BATCH = 40  # records
 RECORDS = APPENDS * A_BATCH
 
 
-@pytest.fixture
-def stopped(writing: Writing) -> Path:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A log of three segments after a clean stop, never compacted."""
+    writing = Writing(tmp_path_factory.mktemp("written") / "logs")
     for _ in range(APPENDS):
         writing.append(A_BATCH)
     writing.close()
     assert len(segments(writing.path)) == 3
     return writing.path
+
+
+@pytest.fixture
+def stopped(written: Path, tmp_path: Path) -> Path:
+    """A copy of that log."""
+    return Path(shutil.copytree(written, tmp_path / "logs"))
 
 
 def batches_of(segment: Path) -> list[StoredBatch]:
@@ -57,9 +65,8 @@ def mark_compacted(path: Path) -> None:
 
 def split(path: Path, **options: Any) -> tuple[list[int], list[str]]:
     """Return the offsets of the rows, and the descriptions of damage, under PERMISSIVE."""
-    rows = Reading(path, mode="PERMISSIVE", **options).rows()
-    damage = [row["_corrupt_record"] for row in rows if row["_corrupt_record"] is not None]
-    return [row["offset"] for row in rows if row["_corrupt_record"] is None], damage
+    rows = list(Reading(path, **options).in_mode("PERMISSIVE"))
+    return [offset for offset, damage in rows if damage is None], [damage for _, damage in rows if damage is not None]
 
 
 def remove(segment: Path) -> None:
