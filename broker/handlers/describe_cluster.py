@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_REQUESTED
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.endpoints import broker_endpoints
+from odradek.broker.request.endpoints import administrator, broker_endpoints
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_cluster import (
@@ -32,7 +32,7 @@ def handle(services: Services, context: RequestContext, request: DescribeCluster
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,
         cluster_id=image.cluster_id or "",
-        controller_id=image.controller_id,
+        controller_id=administrator(services),
         brokers=[DescribeClusterBroker(*endpoint) for endpoint in broker_endpoints(services, context)],
         cluster_authorized_operations=(
             ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED

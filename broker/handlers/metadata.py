@@ -31,7 +31,7 @@ from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPIC
 from odradek.broker.metadata.topics import create_topic
 from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_REQUESTED
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.endpoints import broker_endpoints
+from odradek.broker.request.endpoints import administrator, broker_endpoints
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.structured_logging import StructuredLogger
@@ -150,7 +150,7 @@ def _response(
     return MetadataResponse(
         brokers=[MetadataResponseBroker(*endpoint) for endpoint in broker_endpoints(services, context)],
         cluster_id=image.cluster_id,
-        controller_id=image.controller_id,
+        controller_id=administrator(services),
         topics=topics,
         cluster_authorized_operations=(
             ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED

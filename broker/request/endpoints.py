@@ -30,6 +30,16 @@ def broker_endpoints(services: Services, context: RequestContext) -> list[Endpoi
     return [endpoint for endpoint in found if endpoint is not None]
 
 
+def administrator(services: Services) -> int:
+    """The node id that clients get as the controller's: this broker, while it is registered.
+
+    Every broker serves administrators, and Kafka names any live broker, too. The controller may have just died without
+    this broker's knowledge. librdkafka then waits for it: it requests the metadata only once when a connection breaks.
+    """
+    image, node_id = services.metadata.image, services.config.node_id
+    return node_id if node_id in image.brokers else image.controller_id
+
+
 def broker_endpoint(services: Services, context: RequestContext, broker: BrokerImage) -> Endpoint | None:
     """The address of one broker, or None if it has no listener of this name."""
     if broker.node_id == services.config.node_id and services.config.advertised_listeners is None:

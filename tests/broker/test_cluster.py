@@ -89,7 +89,7 @@ async def test_brokers_are_one_cluster_whichever_is_asked(start: Start) -> None:
         assert [(row.node_id, row.port, row.rack) for row in found.brokers] == [
             (1, first.port, "a"), (2, second.port, "b"),
         ]  # fmt: skip
-        assert (found.cluster_id, found.controller_id) == (first.log_dir.meta.cluster_id, 1)
+        assert (found.cluster_id, found.controller_id) == (first.log_dir.meta.cluster_id, broker.config.node_id)
     assert second.log_dir.meta.cluster_id == first.log_dir.meta.cluster_id
 
 
