@@ -23,7 +23,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP
 
 import pytest
 
@@ -52,14 +51,6 @@ MARKS = [pytest.mark.process, pytest.mark.timeout(600)]
 
 class Member(Server):
     """One member of a cluster. `metrics_port` also serves its health, in plain HTTP whatever the clients use."""
-
-    def pause(self) -> None:
-        """Stop the process as a machine does that stalls: its sockets stay open. Returns when it has stopped."""
-        self.process.send_signal(SIGSTOP)
-        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
-
-    def resume(self) -> None:
-        self.process.send_signal(SIGCONT)
 
     @property
     def is_leader(self) -> bool:

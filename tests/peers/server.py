@@ -82,6 +82,19 @@ class Server:
         self.process.kill()
         self.process.wait()
 
+    def pause(self) -> None:
+        """Stop the process as a machine does that stalls: its sockets stay open. Returns when it has stopped."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is a process; it may be paused."""
+        return hasattr(self, "process") and self.process.poll() is None
+
     def printed(self) -> str:
         return self.output.read_text(errors="replace")
 
