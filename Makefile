@@ -60,8 +60,8 @@ run: $(VENV)/.runtime ## A broker on loopback (PORT=9092 DATA=data METRICS=9404)
 demo: $(VENV)/.runtime ## A walk through a log of a million records: segments, indexes, offsets, times
 	@$(BIN)/python -m demo
 
-cluster: $(VENV)/.everything ## An etcd and three brokers on loopback, ports 9092 to 9094, until Ctrl-C
-	@$(BIN)/python -m demo.three_brokers
+cluster: $(VENV)/.everything ## An etcd and three brokers on loopback, three ports from PORT=9092 on, until Ctrl-C
+	@exec $(BIN)/python -m demo.three_brokers --port $(PORT)
 
 setup: $(VENV)/.everything ## .venv with the broker, the client, the pipeline and every development tool
 

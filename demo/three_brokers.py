@@ -8,110 +8,88 @@ built, which takes two minutes once and needs the Go module proxy.
 from __future__ import annotations
 
 import argparse
-import subprocess
+import signal
+import socket
 import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
+from demo.processes import Processes, StartError
+from demo.walk_through import shown_interpreter
 from tests.peers import etcd
 from tests.peers.server import free_port
 
-DIRECTORY = Path("data-cluster")
 RACKS = {1: "a", 2: "b", 3: "c"}
-_PROPERTIES = "config/cluster.properties"
-_START_SECONDS = 60
-_STOP_SECONDS = 40
-
-
-class StartError(Exception):
-    """A process did not start; the message has the reason, or the file with its output."""
-
-
-class Processes:
-    """The processes by name, with the pages that show that they serve."""
-
-    def __init__(self) -> None:
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, name: str, command: Sequence[str], health_url: str) -> None:
-        """Start a process, and return when its page answers. Raises StartError."""
-        output = DIRECTORY / f"{name}.log"
-        with output.open("ab") as file:
-            # In a session of its own: Ctrl-C is for this program alone, which stops the processes in order.
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-            )
-        self._processes[name] = process
-        give_up_at = time.monotonic() + _START_SECONDS
-        while not _answers(health_url):
-            if process.poll() is not None:
-                raise StartError(f"{name} has ended with status {process.returncode}: see {output}")
-            if time.monotonic() > give_up_at:
-                raise StartError(f"{name} does not serve after {_START_SECONDS} s: see {output}")
-            time.sleep(0.1)
-
-    def pid(self, name: str) -> int:
-        return self._processes[name].pid
-
-    def report_ends(self) -> None:
-        """Print each process that ends, until interrupted."""
-        running = dict(self._processes)
-        while True:
-            for name, process in tuple(running.items()):
-                if process.poll() is not None:
-                    del running[name]
-                    print(f"{name} has ended (status {process.returncode})", flush=True)
-            time.sleep(0.2)
-
-    def stop(self) -> None:
-        """End the brokers, which need etcd for it, then etcd; kill what does not end."""
-        etcd_alone = {name: process for name, process in self._processes.items() if name == "etcd"}
-        brokers = {name: process for name, process in self._processes.items() if name != "etcd"}
-        for group in (brokers, etcd_alone):
-            for process in group.values():
-                process.terminate()
-            for process in group.values():
-                try:
-                    process.wait(_STOP_SECONDS)
-                except subprocess.TimeoutExpired:
-                    process.kill()
+_HOST = "127.0.0.1"
+_LAST_PORT = 65_535 - len(RACKS) + 1
+_PROPERTIES = str(Path(__file__).parents[1] / "config" / "cluster.properties")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m demo.three_brokers", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--port", type=int, default=9092, help="of the first broker (default: %(default)s)")
-    first_port = parser.parse_args().port
-    DIRECTORY.mkdir(exist_ok=True)
-    ports = {node_id: first_port + node_id - 1 for node_id in RACKS}
-    processes = Processes()
-    with ExitStack() as stack:
-        stack.callback(processes.stop)
-        try:
-            endpoint = _start_etcd(processes)
-            for node_id, port in ports.items():
-                _start_broker(processes, node_id, port, endpoint)
-        except StartError as error:
-            print(error, file=sys.stderr)
-            return 1
-        _print_guide(processes, ports, endpoint)
-        try:
-            processes.report_ends()
-        except KeyboardInterrupt:
-            print("\nstopping", flush=True)
+    parser.add_argument("--data", type=Path, default=Path("data-cluster"), help="directory (default: %(default)s)")
+    arguments = parser.parse_args()
+    if not 0 < arguments.port <= _LAST_PORT:
+        parser.error(f"--port: {arguments.port} is not between 1 and {_LAST_PORT}")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)  # as Ctrl-C
+    try:
+        _run({node_id: arguments.port + node_id - 1 for node_id in RACKS}, arguments.data)
+    except StartError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 0
     return 0
 
 
-def _start_etcd(processes: Processes) -> str:
+def _run(ports: dict[int, int], directory: Path) -> None:
+    """Start everything, and run until interrupted. Raises StartError."""
+    for port in ports.values():
+        _check_port(port, min(ports.values()))
+    directory.mkdir(exist_ok=True)
+    etcd_binary = _etcd_binary()
+    processes = Processes()
+    with ExitStack() as stack:
+        stack.callback(processes.stop)
+        endpoint = _start_etcd(processes, etcd_binary, directory)
+        for node_id, port in ports.items():
+            _start_broker(processes, node_id, port, endpoint, directory)
+        _print_guide(processes, ports, endpoint, directory)
+        processes.watch()
+
+
+def _check_port(port: int, first: int) -> None:
+    """Raise StartError if a broker could not listen on this port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the broker does: old connections do not matter
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            raise StartError(
+                f"Port {port} of {_HOST} cannot be used ({error.strerror}): end the program that listens there, or"
+                f" choose three ports from another one than {first} on with --port."
+            ) from None
+
+
+def _etcd_binary() -> str:
+    """Return the path of etcd, which may be built first. Raises StartError."""
+    print("etcd (the first time it is built, which takes minutes) …", flush=True)
+    try:
+        return etcd.binary()
+    except (pytest.skip.Exception, pytest.fail.Exception) as error:
+        raise StartError(f"There is no etcd: install version 3.6 or later on the PATH. {error}") from None
+
+
+def _start_etcd(processes: Processes, binary: str, directory: Path) -> str:
     """Start etcd on free ports, and return its endpoint."""
-    print("etcd …", flush=True)
-    client, peer, health = (f"127.0.0.1:{free_port()}" for _ in range(3))
+    client, peer, health = (f"{_HOST}:{free_port()}" for _ in range(3))
     options = {
         "name": "etcd",
-        "data-dir": str(DIRECTORY / "etcd"),
+        "data-dir": str(directory / "etcd"),
         "listen-client-urls": f"http://{client}",
         "advertise-client-urls": f"http://{client}",
         "listen-peer-urls": f"http://{peer}",
@@ -121,45 +99,41 @@ def _start_etcd(processes: Processes) -> str:
         "auto-compaction-retention": "1h",
     }
     flags = [f"--{name}={value}" for name, value in options.items()]
-    processes.start("etcd", [etcd.binary(), *flags], f"http://{health}/health")
+    processes.start("etcd", [binary, *flags], directory / "etcd.log", f"http://{health}/health")
     return client
 
 
-def _start_broker(processes: Processes, node_id: int, port: int, endpoint: str) -> None:
+def _start_broker(processes: Processes, node_id: int, port: int, endpoint: str, directory: Path) -> None:
     print(f"broker {node_id} …", flush=True)
     metrics_port = free_port()
     properties = {
         "node.id": str(node_id),
         "broker.rack": RACKS[node_id],
-        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-        "log.dirs": str(DIRECTORY / str(node_id)),
+        "listeners": f"PLAINTEXT://{_HOST}:{port}",
+        "log.dirs": str(directory / str(node_id)),
         "metadata.etcd.endpoints": endpoint,
         "metrics.port": str(metrics_port),
     }
     overrides = [part for name, text in properties.items() for part in ("--override", f"{name}={text}")]
     command = [sys.executable, "-m", "odradek", "broker", "--config", _PROPERTIES, *overrides]
-    processes.start(f"broker-{node_id}", command, f"http://127.0.0.1:{metrics_port}/readyz")
+    processes.start(
+        f"broker-{node_id}", command, directory / f"broker-{node_id}.log", f"http://{_HOST}:{metrics_port}/readyz"
+    )
 
 
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=2):  # noqa: S310 - the scheme is http
-            return True
-    except (urllib.error.URLError, OSError):
-        return False
-
-
-def _print_guide(processes: Processes, ports: dict[int, int], endpoint: str) -> None:
-    bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports.values())
+def _print_guide(processes: Processes, ports: dict[int, int], endpoint: str, directory: Path) -> None:
+    bootstrap = ",".join(f"{_HOST}:{port}" for port in ports.values())
     pids = "\n".join(f"  broker {node_id}  kill -9 {processes.pid(f'broker-{node_id}')}" for node_id in ports)
+    command = shown_interpreter().with_name("odradek")
     print(
         f"""
 A cluster of three brokers serves {bootstrap}; etcd is at {endpoint}.
 
-  odradek topics create --bootstrap-server {bootstrap} --topic orders --replication-factor 3
-  odradek topics describe --bootstrap-server {bootstrap} --topic orders
+  {command} topics create --bootstrap-server {bootstrap} --topic orders --replication-factor 3
+  {command} topics describe --bootstrap-server {bootstrap} --topic orders
 
-Kill one, and look again: another leads after broker.session.timeout.ms. Output is in {DIRECTORY}/.
+Kill one, and look again: another leads after broker.session.timeout.ms. Enter starts what has ended. The output of
+each is in {directory}/.
 
 {pids}
   etcd      kill -9 {processes.pid("etcd")}
