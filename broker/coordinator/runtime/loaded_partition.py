@@ -193,9 +193,9 @@ class LoadedPartition(Generic[S]):
                 _complete(event, _NOT_REPLICATED)
 
     def _append_ended(self, write: _Write, appended: asyncio.Future[int]) -> None:
-        if appended.cancelled() or self._is_unloaded:
+        error = None if appended.cancelled() else appended.exception()
+        if appended.cancelled() or self._is_unloaded:  # the error is read before: asyncio logs one that nobody has read
             return
-        error = appended.exception()
         if error is None:
             write.base_offset = appended.result()
         else:
@@ -270,9 +270,9 @@ class LoadedPartition(Generic[S]):
             pending_reply.complete(error)  # does nothing if it is complete
 
     def _work_ended(self, key: str, work: asyncio.Future[Any]) -> None:
+        defect = None if work.cancelled() else work.exception()
         if work.cancelled() or self._is_unloaded:
             return
-        defect = work.exception()
         if defect is not None:
             self._log_defect("work failed", key, defect)
         self.submit(key, WorkFailed() if defect is not None else work.result())

@@ -6,6 +6,7 @@ The log and the timers of the event loop are doubles, so that each test says whe
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -365,6 +366,22 @@ async def test_unloading_answers_everything_that_waits(bench: Bench) -> None:
     assert (bench.counters.replayed, bench.counters.append_ends) == ([], [])
     bench.add("c", 1)
     assert bench.replies[3] == ErrorCode.NOT_COORDINATOR
+
+
+async def test_an_append_that_fails_after_unloading_is_not_reported_as_an_error_that_nobody_has_read(
+    bench: Bench,
+) -> None:
+    reported: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    bench.writer.is_slow = True
+    bench.add("a", 1)
+    bench.partition.unload()
+
+    bench.writer.appends.pop().set_exception(KafkaError(ErrorCode.NOT_COORDINATOR))
+    await asyncio.sleep(0)
+    gc.collect()
+
+    assert reported == []
 
 
 # --------------------------------------------------------------------------------------------------------- timers, work
