@@ -131,7 +131,7 @@ async def serve(mode: str) -> None:
         server = Server(config, {api.key: handler}, file.fileno(), metrics, clock, in_thread)
         await server.start()
         gc.freeze()
-        print(server.listeners[0].port, flush=True)
+        print(server.listeners[0].address[1], flush=True)
         lines = asyncio.StreamReader()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
         await lines.readline()

@@ -47,6 +47,7 @@ from odradek.broker.request.services import Services
 from odradek.broker.server.server import Server
 from odradek.broker.startup.embedded_config import READ_ONLY, embedded_config
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
+from odradek.broker.startup.machine import Machine
 from odradek.broker.startup.metadata_store import (
     SEEN_REVISION_INTERVAL_MS,
     Readiness,
@@ -91,8 +92,12 @@ class Broker:
         clock: Clock | None = None,
         randomness: Randomness | None = None,
         store: MetadataStore | None = None,
+        machine: Machine | None = None,
     ) -> None:
-        """`store`: a metadata store that several brokers of this process share, in place of etcd; it stays open."""
+        """`store`: a metadata store that several brokers of this process share, in place of etcd; it stays open.
+
+        `machine`: files, threads and network of a simulation.
+        """
         self._temporary: Path | None = None
         if not isinstance(config, BrokerConfig):
             config, self._temporary = embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
@@ -108,6 +113,7 @@ class Broker:
         self.group_lag: GroupLag
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
+        self._machine = machine or Machine()
         self._stack = AsyncExitStack()
         self._server: Server | None = None
         self._partitions: Partitions | None = None
@@ -182,7 +188,7 @@ class Broker:
         stack = self._stack
         if self._temporary is not None:
             stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
-        threads = DiskThreads(asyncio.get_running_loop())
+        threads = self._machine.new_threads(asyncio.get_running_loop())
         stack.push_async_callback(threads.close)
         if self.config.metrics_port >= 0:
             self.metrics_port = await start_status_pages(
@@ -219,6 +225,7 @@ class Broker:
             metrics=self.metrics,
             clock=self._clock,
             randomness=self._randomness,
+            machine=self._machine,
             on_failure=self._fail,
             most_connections=self._budget.connections,
             is_member=self._is_member,
@@ -273,6 +280,7 @@ class Broker:
         self.log_dirs = log_dirs = make_log_dirs(
             config,
             read_only=self._read_only,
+            new_files=self._machine.new_files,
             max_open_files=self._budget.files_per_log_dir,
             clock=self._clock,
             randomness=self._randomness,

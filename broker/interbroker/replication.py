@@ -24,6 +24,7 @@ from odradek.broker.replication.follower.settings import FollowerSettings
 from odradek.broker.replication.isr_changes import IsrChanges
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.tasks import BackgroundTasks
+from odradek.client.network.connection import Network
 
 
 class Replication:
@@ -37,6 +38,7 @@ class Replication:
         clock: Clock,
         tasks: BackgroundTasks,
         metrics: Metrics,
+        network: Network | None = None,
     ) -> None:
         config = metadata.config
         self._metadata = metadata
@@ -45,6 +47,7 @@ class Replication:
             config.inter_broker_listener,
             lambda: metadata.image,
             socket_timeout_ms=config.replica_socket_timeout_ms,
+            network=network,
         )
         self._numbers = count()
         self._changes = IsrChanges(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from odradek.broker.clock import Clock
+from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import Address
@@ -28,6 +29,33 @@ _LOG = StructuredLogger(__name__)
 
 TICK_SECONDS = 5.0
 _RUSAGE_THREAD: int = getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)  # the process, if not on Linux
+
+
+class ServerListener(Protocol):
+    """The seam to the accepting of connections: `Listener` is the real side."""
+
+    name: str
+
+    @property
+    def address(self) -> Address: ...
+
+    @property
+    def is_bound(self) -> bool: ...
+
+    async def bind(self) -> None:
+        """Bind the address; connections are refused until `start`. Raises OSError."""
+        ...
+
+    def start(self) -> None:
+        """Pass each connection to `Connections.open` from now on. Raises OSError."""
+        ...
+
+    def stop(self) -> None:
+        """Accept no more connections; open ones stay."""
+        ...
+
+
+NewListener = Callable[[Endpoint, Connections, Metrics], ServerListener]
 
 
 class Server:
@@ -49,6 +77,7 @@ class Server:
         *,
         most_connections: int = NO_LIMIT,
         time_slices: TimeSlices | None = None,
+        new_listener: NewListener = Listener,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
@@ -56,7 +85,7 @@ class Server:
         limit = config.broker.socket_request_without_records_max_bytes
         dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit)
         self.connections = Connections(config, dispatcher, metrics, clock, self._loop, run_in_thread, most_connections)
-        self.listeners = [Listener(endpoint, self.connections, metrics) for endpoint in config.broker.listeners]
+        self.listeners = [new_listener(endpoint, self.connections, metrics) for endpoint in config.broker.listeners]
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_at = clock.monotonic()
         self._cpu_at = _thread_cpu_seconds()

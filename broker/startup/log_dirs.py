@@ -15,7 +15,7 @@ from odradek.broker.config.topic_config import log_config
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness
 from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.storage.disk.files import OsFiles
+from odradek.broker.storage.disk.files import Files, OsFiles
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
@@ -34,6 +34,7 @@ def make_log_dirs(
     config: BrokerConfig,
     *,
     read_only: bool,
+    new_files: Callable[[], Files] = OsFiles,
     max_open_files: int,
     clock: Clock,
     randomness: Randomness,
@@ -52,7 +53,7 @@ def make_log_dirs(
 
     directories = []
     for index, path in enumerate(config.log_dirs):
-        files = ReadOnlyFiles() if read_only else OsFiles()
+        files = ReadOnlyFiles() if read_only else new_files()
         if read_only:
             files.scan(path)  # raises if it does not exist; opening it would create it
         directories.append(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.apis.table import HandlerTable
 from odradek.broker.build_info import version
-from odradek.broker.clock import Clock, boot_id
+from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_types import group_factories
@@ -35,6 +35,7 @@ from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
+from odradek.broker.startup.machine import Machine
 from odradek.broker.startup.metadata_store import session_seconds
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.tasks import BackgroundTasks
@@ -60,6 +61,7 @@ class Foundation:
     metrics: Metrics
     clock: Clock
     randomness: Randomness
+    machine: Machine
     on_failure: Callable[[str, BaseException], None]
     most_connections: int
     is_member: bool
@@ -148,6 +150,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         base.threads.run,
         most_connections=base.most_connections,
         time_slices=services.time_slices,
+        new_listener=base.machine.new_listener,
     )
     metadata.on_broker_epoch.append(base.log_dirs.set_broker_epoch)
     replication = _replication(base, metadata, partitions) if base.is_member else None
@@ -171,7 +174,7 @@ def _metadata(base: Foundation, store: MetadataStore) -> Metadata:
         installation=Installation(
             base.log_dirs.first.meta.cluster_id,
             tuple(each.meta.directory_id for each in base.log_dirs.online),
-            boot_id(),
+            base.machine.boot_id(),
             version() if base.is_member else "",
         ),
         clock=base.clock,
@@ -186,4 +189,11 @@ def _metadata(base: Foundation, store: MetadataStore) -> Metadata:
 def _replication(base: Foundation, metadata: Metadata, partitions: Partitions) -> Replication:
     from odradek.broker.interbroker.replication import Replication  # a broker alone needs no client
 
-    return Replication(metadata, partitions, clock=base.clock, tasks=base.tasks, metrics=base.metrics)
+    return Replication(
+        metadata,
+        partitions,
+        clock=base.clock,
+        tasks=base.tasks,
+        metrics=base.metrics,
+        network=base.machine.network,
+    )

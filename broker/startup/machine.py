@@ -1,0 +1,37 @@
+"""What a broker uses of the machine that it runs on, beside its clock and randomness: the seams of a start.
+
+| part | real side | used for |
+|---|---|---|
+| `new_files` | `OsFiles` | the files of a log directory |
+| `new_threads` | `DiskThreads` | work that waits for the disk |
+| `new_listener` | `Listener` | accepting connections |
+| `network` | None: TCP | connecting to other brokers |
+| `boot_id` | Linux's | whether the page cache has survived since the last start |
+
+A simulation replaces all of them, and so can run several brokers in one process, in virtual time, without a disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.broker.clock import boot_id
+from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.server.listener import Listener
+from odradek.broker.server.server import NewListener
+from odradek.broker.storage.disk.files import Files, OsFiles
+
+if TYPE_CHECKING:
+    from odradek.client.network.connection import Network
+
+
+class Machine(NamedTuple):
+    """The seams of one broker; see the module. Each log directory has its own files."""
+
+    new_files: Callable[[], Files] = OsFiles
+    new_threads: Callable[[asyncio.AbstractEventLoop], DiskThreads] = DiskThreads
+    new_listener: NewListener = Listener
+    network: Network | None = None
+    boot_id: Callable[[], str] = boot_id
