@@ -12,6 +12,10 @@ CYCLES  ?= 1000
 SECONDS ?= 600
 KILLS   ?= 10
 
+# How many seeds `make simulate` runs, from which one on.
+SEEDS      ?= 1000
+FIRST_SEED ?= 0
+
 # How many processes run the tests: one for each processor, up to four, because each may start a Java machine.
 WORKERS ?= auto
 
@@ -31,7 +35,7 @@ COMMIT     ?= HEAD~1
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs crash crash-streams fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
+.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs crash crash-streams simulate fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -95,6 +99,9 @@ docs: $(VENV)/.everything ## Regenerate docs/ and config/ from the tables in the
 
 crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer, and check its log (CYCLES=1000)
 	$(BIN)/python -m tests.crash.kill_nine --cycles $(CYCLES)
+
+simulate: $(VENV)/.everything ## Three brokers in virtual time, with faults: one run for each seed (SEEDS=1000 FIRST_SEED=0)
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST_SEED)
 
 fuzz: $(VENV)/.everything ## Send damaged requests to a broker, and check that it survives them unchanged (SECONDS=600)
 	$(BIN)/python -m tests.fuzz.listener --seconds $(SECONDS)

@@ -1,0 +1,141 @@
+"""What must hold between the brokers at any moment, looked at from outside.
+
+`check` is called again and again during a run:
+
+- What a leader counts as committed is in the log of every member of the committed ISR that could be elected now. Then
+  every clean election keeps it.
+- A high watermark does not fall in a leader epoch, and is not above the end of the log.
+
+`check_healed` is called when nothing disturbs the cluster any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from odradek.broker.replication.partition import Partition as BrokerPartition
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.records.batch_header import batch_headers
+from tests.simulation.cluster import Cluster, Node
+from tests.simulation.history import Partition
+from tests.simulation.state import StoredState
+
+
+class Invariants:
+    """The checks of one run; `fail` is called with each violation."""
+
+    def __init__(self, cluster: Cluster, state: StoredState, fail: Callable[[str], None]) -> None:
+        self._cluster = cluster
+        self._state = state
+        self._fail = fail
+        self._high_watermarks: dict[tuple[int, int, Partition, int], int] = {}
+
+    def partition(self, node: Node, partition: Partition) -> BrokerPartition | None:
+        """Return a broker's replica, None if its process does not run or has none."""
+        if node.broker is None or not hasattr(node.broker, "services"):
+            return None
+        found = node.broker.services.partitions.find_by_id(*partition)
+        return None if isinstance(found, KafkaError) else found
+
+    def maximal_isr(self, node_id: int, partition: Partition, epoch: int) -> set[int] | None:
+        """Return what a broker counts, None unless it leads in this epoch."""
+        node = self._cluster.nodes.get(node_id)
+        replica = None if node is None else self.partition(node, partition)
+        if replica is None or not replica.is_leader or replica.leader_epoch != epoch:
+            return None
+        return replica.maximal_isr()
+
+    def check(self) -> None:
+        for partition, state in self._state.partitions.items():
+            node = self._cluster.nodes.get(state.leader)
+            leader = None if node is None else self.partition(node, partition)
+            if node is None or leader is None or not leader.is_leader or leader.leader_epoch != state.leader_epoch:
+                continue
+            self._check_high_watermark(node, partition, leader)
+            for member, epoch in state.isr.items():
+                end = self._electable_end(member, epoch, partition)
+                if end is not None and end < leader.high_watermark:
+                    self._fail(
+                        f"{leader!r}: committed up to {leader.high_watermark}, but {member} of the ISR ends at {end}"
+                    )
+
+    def _check_high_watermark(self, node: Node, partition: Partition, leader: BrokerPartition) -> None:
+        key = (node.node_id, len(node.brokers), partition, leader.leader_epoch)
+        before = self._high_watermarks.get(key, 0)
+        now = self._high_watermarks[key] = leader.high_watermark
+        if now < before:
+            self._fail(f"{leader!r}: the high watermark fell from {before} to {now}")
+        if now > leader.log.log_end_offset:
+            self._fail(f"{leader!r}: the high watermark {now} is above the end {leader.log.log_end_offset}")
+
+    def _electable_end(self, member: int, epoch_in_isr: int, partition: Partition) -> int | None:
+        """Return where the log of a member ends, None if it could not be elected as it is now."""
+        node, registered = self._cluster.nodes[member], self._state.brokers.get(member)
+        if registered is None or registered.intact_since > epoch_in_isr or node.broker is None:
+            return None
+        replica = self.partition(node, partition)
+        if replica is None or node.broker.services.metadata.broker_epoch != registered.epoch:
+            return None
+        return replica.log.log_end_offset
+
+    # ------------------------------------------------------------------------------------------------------ healed
+
+    def led(self) -> bool:
+        """Return whether every partition has a leader that knows it."""
+        return all(
+            self.maximal_isr(state.leader, partition, state.leader_epoch) is not None
+            for partition, state in self._state.partitions.items()
+        )
+
+    def in_sync(self) -> bool:
+        """Return whether every partition has all replicas in sync, as committed, and followed up to the end."""
+        return self.led() and all(
+            len(state.isr) == len(self._cluster.nodes) and len(self._ends(partition)) == 1
+            for partition, state in self._state.partitions.items()
+        )
+
+    def _ends(self, partition: Partition) -> set[int]:
+        replicas = [self.partition(node, partition) for node in self._cluster.nodes.values()]
+        return {-1 if each is None else each.log.log_end_offset for each in replicas}
+
+    def describe(self) -> str:
+        """Describe what is not in sync, for a failure."""
+        found = []
+        for partition, state in self._state.partitions.items():
+            leads = self.maximal_isr(state.leader, partition, state.leader_epoch) is not None
+            ends = {node_id: each and each.log.log_end_offset for node_id, each in self._replicas(partition).items()}
+            if not leads or len(state.isr) < len(ends) or len(set(ends.values())) > 1:
+                found.append(f"{partition[0].hex()[:6]}-{partition[1]} {state} leads {leads} ends {ends}")
+        return "; ".join(found)
+
+    def _replicas(self, partition: Partition) -> dict[int, BrokerPartition | None]:
+        return {node_id: self.partition(node, partition) for node_id, node in self._cluster.nodes.items()}
+
+    def check_healed(self, deleted: set[bytes]) -> None:
+        """Check the logs when all replicas are in sync."""
+        for partition in self._state.partitions:
+            contents = {node_id: _content(each) for node_id, each in self._replicas(partition).items()}
+            if len(set(contents.values())) != 1:
+                sizes = {node_id: len(content) for node_id, content in contents.items()}
+                self._fail(f"{partition[0].hex()[:6]}-{partition[1]}: the replicas differ, sizes {sizes}")
+        for node in self._cluster.nodes.values():
+            for topic_id in sorted(deleted):
+                if node.broker is not None and topic_id in node.broker.services.metadata.image.topics_by_id:
+                    self._fail(f"broker {node.node_id} serves a deleted topic")
+                logs = () if node.broker is None else node.broker.log_dirs.logs.values()
+                if any(log.topic_id == topic_id for log in logs):
+                    self._fail(f"broker {node.node_id} has the log of a deleted topic")
+
+
+def _content(replica: BrokerPartition | None) -> bytes:
+    """Return the bytes of a log up to the high watermark."""
+    if replica is None:
+        return b"no replica"
+    parts, offset = [], replica.log.log_start_offset
+    while offset < replica.high_watermark:
+        found = replica.log.read(offset, 1 << 20, replica.high_watermark, True)
+        data = replica.log.bytes_of(found)
+        for _, header in batch_headers(data):
+            offset = header.next_offset
+        parts.append(bytes(data))
+    return b"".join(parts)

@@ -1,0 +1,237 @@
+"""The faults of a run: a schedule drawn from the seed, and what each step does to the cluster.
+
+| fault | for a time | on |
+|---|---|---|
+| `kill`, `stop`, `power` | the broker is down, then it starts | one broker, or the present leader or controller |
+| `pause` | the process stands still | one broker, or the store |
+| `cut` | one way carries nothing until it is healed; then all of it arrives late | brokers, store, clients |
+| `isolate` | all ways of one broker to the others and the store, in one or both directions | one broker |
+| `slow`, `lossy` | deliveries take up to seconds longer; answers and requests of the store are lost | one way |
+| `disk` | work of the disk takes up to a second longer | one broker |
+| `lease`, `compact`, `clock` | at once: a session ends, the store's history is dropped, a wall clock jumps | |
+
+The rule for `power`: with data that is not synced, a replica may lose its tail only while another one that can be
+elected has it. So the step is left out while that is not so. Data of topics with flush.messages=1 need no such rule.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from tests.simulation.cluster import CLIENTS, NODE_IDS, STORE, Cluster
+from tests.simulation.network import Way
+
+LEADER, CONTROLLER = "leader", "controller"
+_TARGETS = (*map(str, NODE_IDS), LEADER, CONTROLLER)
+_SHORT, _LONG = 0.2, 6.0
+
+
+class Step(NamedTuple):
+    """One fault: what, on which broker or way, when (s), for how long (s), how strong."""
+
+    at: float
+    kind: str
+    target: str
+    seconds: float
+    strength: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.at:.2f} s {self.kind} {self.target} for {self.seconds:.2f} s, {self.strength:.2f}"
+
+
+def draw_schedule(seed: int, begin: float, end: float) -> list[Step]:
+    """Draw the steps of a seed, in the order of time."""
+    draw = random.Random(f"schedule {seed}")
+    steps = []
+    kinds = draw.sample(sorted(_KINDS), draw.randint(2, 6))
+    for _ in range(draw.randint(3, 14)):
+        kind = draw.choice(kinds)
+        at = draw.uniform(begin, end)
+        seconds = min(draw.choice((draw.uniform(_SHORT, 1.5), draw.uniform(1.0, _LONG))), end - at)
+        steps.append(Step(at, kind, _KINDS[kind](draw), seconds, draw.random()))
+    return sorted(steps)
+
+
+def _node(draw: random.Random) -> str:
+    return draw.choice(_TARGETS)
+
+
+def _way(draw: random.Random) -> str:
+    ends = [*(f"node-{node_id}" for node_id in NODE_IDS), draw.choice((STORE, STORE, CLIENTS))]
+    sender, receiver = draw.sample(ends, 2)
+    return f"{sender}>{receiver}"
+
+
+def _store_way(draw: random.Random) -> str:
+    ends = (f"node-{draw.choice(NODE_IDS)}", STORE)
+    sender, receiver = draw.sample(ends, 2)
+    return f"{sender}>{receiver}"
+
+
+def _paused(draw: random.Random) -> str:
+    return draw.choice((*_TARGETS, STORE))
+
+
+_KINDS: dict[str, Callable[[random.Random], str]] = {
+    "kill": _node,
+    "power": _node,
+    "stop": _node,
+    "pause": _paused,
+    "cut": _way,
+    "isolate": _node,
+    "slow": _way,
+    "lossy": _store_way,
+    "disk": _node,
+    "lease": _node,
+    "compact": lambda _: STORE,
+    "clock": _node,
+}
+
+
+class Nemesis:
+    """Carries out a schedule. `may_cut_power` is asked with a broker before its power is cut."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        leader: Callable[[], int],
+        controller: Callable[[], int],
+        may_cut_power: Callable[[int], bool],
+        lease_of: Callable[[int], int],
+    ) -> None:
+        self._cluster = cluster
+        self._leader = leader
+        self._controller = controller
+        self._may_cut_power = may_cut_power
+        self._lease_of = lease_of
+        self._undo: dict[int, Callable[[], None]] = {}
+        self._is_over = False
+
+    def plan(self, steps: list[Step]) -> None:
+        for number, step in enumerate(steps):
+            self._cluster.network.at(step.at, self._begin, number, step)
+
+    def heal(self) -> None:
+        """Undo everything, and start what is down."""
+        self._is_over = True
+        for number in tuple(self._undo):
+            self._end(number)
+        for node_id in NODE_IDS:
+            self._cluster.resume(node_id)
+            self._cluster.start(node_id)
+
+    def _begin(self, number: int, step: Step) -> None:
+        if self._is_over:
+            return
+        self._cluster.world.note(f"fault {step}")
+        undo: Callable[[], None] | None = getattr(self, f"_{step.kind}")(step)
+        if undo is not None:
+            self._undo[number] = undo
+            self._cluster.network.at(self._cluster.world.now + step.seconds, self._end, number)
+
+    def _end(self, number: int) -> None:
+        undo = self._undo.pop(number, None)
+        if undo is not None:
+            self._cluster.world.note(f"end of fault {number}")
+            undo()
+
+    def _resolve(self, step: Step) -> int:
+        """Return the broker that a step is about."""
+        if step.target == LEADER:
+            found = self._leader()
+        elif step.target == CONTROLLER:
+            found = self._controller()
+        else:
+            found = int(step.target)
+        return found if found in NODE_IDS else NODE_IDS[0]
+
+    def _kill(self, step: Step) -> Callable[[], None]:
+        node_id = self._resolve(step)
+        self._cluster.kill(node_id)
+        return partial(self._cluster.start, node_id)
+
+    def _stop(self, step: Step) -> Callable[[], None]:
+        node_id = self._resolve(step)
+        self._cluster.stop(node_id)
+        return partial(self._cluster.start_when_stopped, node_id)
+
+    def _power(self, step: Step) -> Callable[[], None] | None:
+        node_id = self._resolve(step)
+        if not self._may_cut_power(node_id):
+            return None
+        self._cluster.cut_power(node_id)
+        return partial(self._cluster.start, node_id)
+
+    def _pause(self, step: Step) -> Callable[[], None]:
+        if step.target == STORE:
+            loop = self._cluster.store_host.loop
+            assert loop is not None
+            loop.pause()
+            return loop.resume
+        node_id = self._resolve(step)
+        self._cluster.pause(node_id)
+        return partial(self._cluster.resume, node_id)
+
+    def _cut(self, step: Step) -> Callable[[], None]:
+        return self._cut_ways([_ends(step.target)])
+
+    def _isolate(self, step: Step) -> Callable[[], None]:
+        name = f"node-{self._resolve(step)}"
+        others = [*(f"node-{each}" for each in NODE_IDS if f"node-{each}" != name), STORE]
+        if step.strength < 0.3:  # the brokers alone
+            others.remove(STORE)
+        elif step.strength < 0.6:  # the store alone
+            others = [STORE]
+        outgoing: list[Way] = [(name, other) for other in others]
+        incoming: list[Way] = [(other, name) for other in others]
+        third = int(step.strength * 100) % 3
+        return self._cut_ways(outgoing if third == 0 else incoming if third == 1 else outgoing + incoming)
+
+    def _cut_ways(self, ways: list[Way]) -> Callable[[], None]:
+        network = self._cluster.network
+        for way in ways:
+            network.cut(way)
+
+        def heal() -> None:
+            for way in ways:
+                network.heal(way)
+
+        return heal
+
+    def _slow(self, step: Step) -> Callable[[], None]:
+        slowness, way = self._cluster.network.slowness, _ends(step.target)
+        slowness[way] = 4 * step.strength**2
+        return lambda: slowness.pop(way, None) and None
+
+    def _lossy(self, step: Step) -> Callable[[], None]:
+        shares, way = self._cluster.network.lost_share, _ends(step.target)
+        shares[way] = 0.2 + 0.6 * step.strength
+        return lambda: shares.pop(way, None) and None
+
+    def _disk(self, step: Step) -> Callable[[], None]:
+        disk = self._cluster.nodes[self._resolve(step)].disk
+        disk.slowness = step.strength
+
+        def heal() -> None:
+            disk.slowness = 0.0
+
+        return heal
+
+    def _lease(self, step: Step) -> None:
+        self._cluster.store.end_lease(self._lease_of(self._resolve(step)))
+
+    def _compact(self, step: Step) -> None:
+        self._cluster.store.compact()
+
+    def _clock(self, step: Step) -> None:
+        host = self._cluster.nodes[self._resolve(step)].host
+        host.time_offset_ms = int((step.strength - 0.5) * 7_200_000)
+
+
+def _ends(way: str) -> Way:
+    sender, _, receiver = way.partition(">")
+    return sender, receiver

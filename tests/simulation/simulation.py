@@ -1,0 +1,208 @@
+"""One run: a seed, its schedule of faults, and what went wrong.
+
+```
+0 s      three brokers start, topics are created, clients begin
+begin    faults, until the end: `FAULT_SECONDS`
+heal     everything works again: within 10 s every partition is led, and soon all replicas are in sync
+check    the clients stop; everything is read again, the logs are compared
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from odradek.broker.metadata.store.store import Batch
+from tests.simulation.cluster import NODE_IDS, Cluster
+from tests.simulation.history import History, Partition
+from tests.simulation.invariants import Invariants
+from tests.simulation.nemesis import Nemesis, Step, draw_schedule
+from tests.simulation.state import StoredState
+from tests.simulation.workload import Workload
+from tests.simulation.world import EndlessLoopError, World
+
+START_SECONDS = 10.0
+"""The longest time in which an undisturbed cluster starts."""
+FAULT_SECONDS = 20.0
+LED_SECONDS = 10.0
+IN_SYNC_SECONDS = 20.0
+_CHECK_SECONDS = 0.1
+_READ_SECONDS = 20.0
+
+PLAIN, SYNCED, BRIEF = "plain", "synced", "brief"
+
+
+class Outcome(NamedTuple):
+    """The result of a run. `failures` is empty if nothing was wrong."""
+
+    seed: int
+    failures: list[str]
+    steps: list[Step]
+    fingerprint: int
+    acknowledged: int
+    leader_changes: int
+    deliveries: int
+
+
+class _Run:
+    def __init__(self, seed: int, steps: Sequence[Step] | None, listener: Callable[[float, str], None] | None) -> None:
+        self.seed = seed
+        self.world = world = World(seed)
+        world.listener = listener
+        self.steps = list(steps) if steps is not None else draw_schedule(seed, 0.0, FAULT_SECONDS)
+        self.state = StoredState(world.fail, self._maximal_isr)
+        self.cluster = cluster = Cluster(world, self._changed)
+        self.invariants = Invariants(cluster, self.state, world.fail)
+        self.history = History(world.fail)
+        self.workload = Workload(self.history, cluster.new_client, world.fail)
+        self.nemesis = Nemesis(
+            cluster,
+            leader=self._a_leader,
+            controller=lambda: self.state.controller,
+            may_cut_power=self._may_cut_power,
+            lease_of=self._lease_of,
+        )
+
+    def go(self) -> None:
+        world, cluster = self.world, self.cluster
+        for node_id in NODE_IDS:
+            cluster.network.at(0.01 * node_id, cluster.start, node_id)
+        ready = self._in_clients(self._set_up())
+        if not self._wait(ready.done, START_SECONDS):
+            world.fail("the cluster does not start")
+            return
+        begin = world.now
+        self.nemesis.plan([step._replace(at=step.at + begin) for step in self.steps])
+        self._look_until(begin + FAULT_SECONDS)
+        self.nemesis.heal()
+        if not self._wait(self.invariants.led, LED_SECONDS):
+            world.fail(f"not led {LED_SECONDS} s after healing: {self.invariants.describe()}")
+        stopped = self._in_clients(self._finish_writing())
+        self._wait(stopped.done, 5.0)
+        if not self._wait(self.invariants.in_sync, IN_SYNC_SECONDS):
+            world.fail(f"not in sync {IN_SYNC_SECONDS} s after healing: {self.invariants.describe()}")
+        checked = self._in_clients(self._read_everything())
+        if not self._wait(checked.done, _READ_SECONDS):
+            world.fail(f"not everything can be read: {self.invariants.describe()}")
+        if not world.failures:
+            self.invariants.check_healed(self.history.deleted)
+
+    def _maximal_isr(self, node_id: int, partition: Partition, epoch: int) -> set[int] | None:
+        return self.invariants.maximal_isr(node_id, partition, epoch)
+
+    def _changed(self, batch: Batch) -> None:
+        self.world.note(f"store {batch.revision}")
+        self.state.apply(batch)
+
+    def _in_clients(self, coroutine: object) -> asyncio.Task[None]:
+        return self.cluster.clients.create_task(coroutine)  # type: ignore[arg-type]
+
+    def _wait(self, condition: Callable[[], bool], seconds: float) -> bool:
+        """Run until a condition holds, at most for a time; return whether it does."""
+        end = self.world.now + seconds
+        while not condition() and self.world.now < end:
+            self._look_until(min(end, self.world.now + _CHECK_SECONDS))
+        return condition()
+
+    def _look_until(self, end: float) -> None:
+        """Run up to a time, and check the invariants on the way."""
+        while self.world.now < end:
+            self.world.run(min(end, self.world.now + _CHECK_SECONDS))
+            self.invariants.check()
+
+    async def _set_up(self) -> None:
+        workload = self.workload
+        plain = await workload.create(PLAIN, 2)
+        synced = await workload.create(SYNCED, 1, flush_messages="1")
+        for partition in ((plain, 0), (plain, 1), (synced, 0)):
+            workload.start(workload.write(partition))
+            workload.start(workload.read(partition))
+        workload.start(workload.commit("g", plain, PLAIN))
+        workload.start(workload.administrate(BRIEF))
+
+    async def _finish_writing(self) -> None:
+        before = self.workload.acknowledged
+        await asyncio.sleep(1.0)
+        if self.workload.acknowledged == before:
+            self.world.fail("no write is acknowledged, although every partition is led")
+        await self.workload.stop()
+
+    async def _read_everything(self) -> None:
+        client = self.cluster.new_client("checker")
+        for partition, history in self.history.partitions.items():
+            if partition not in self.state.partitions:
+                continue
+            offset = 0
+            while offset < history.acknowledged_end:
+                offset = await self.workload.read_once(client, partition, offset)
+        client.close()
+        await self.workload.check_groups_again(PLAIN)
+
+    def _a_leader(self) -> int:
+        """Return the leader of the first partition."""
+        return next((state.leader for state in self.state.partitions.values() if state.leader >= 0), NODE_IDS[0])
+
+    def _lease_of(self, node_id: int) -> int:
+        registered = self.state.brokers.get(node_id)
+        return 0 if registered is None else registered.value.lease
+
+    def _may_cut_power(self, node_id: int) -> bool:
+        """Whether every record that is not synced is at another replica that can be elected, now or when it returns."""
+        for partition, state in self.state.partitions.items():
+            if partition[0] == self.state.topics.get(SYNCED) or node_id not in state.isr:
+                continue
+            others = [
+                member for member, epoch in state.isr.items() if member != node_id and self._is_intact(member, epoch)
+            ]
+            if not others:
+                return False
+        return True
+
+    def _is_intact(self, node_id: int, epoch_in_isr: int) -> bool:
+        node, registered = self.cluster.nodes[node_id], self.state.brokers.get(node_id)
+        if registered is None or registered.value.boot_id != node.boot_id:
+            return False
+        return node.host.is_on and registered.intact_since <= epoch_in_isr
+
+    def outcome(self) -> Outcome:
+        return Outcome(
+            self.seed,
+            self.world.failures,
+            self.steps,
+            self.world.fingerprint,
+            self.workload.acknowledged,
+            self.state.leader_changes,
+            self.cluster.network.delivered,
+        )
+
+
+def simulate(
+    seed: int, steps: Sequence[Step] | None = None, listener: Callable[[float, str], None] | None = None
+) -> Outcome:
+    """Run a seed, with another schedule if `steps` are given; `listener` receives the trace."""
+    collects = gc.isenabled()
+    gc.disable()  # what is collected runs its cleanup, at a moment that is not the same in each process
+    report, disabled = sys.unraisablehook, logging.root.manager.disable
+    logging.disable()
+    try:
+        run = _Run(seed, steps, listener)
+        try:
+            run.go()
+        except EndlessLoopError as error:
+            run.world.fail(str(error))
+        outcome = run.outcome()
+        run.cluster.end()
+        sys.unraisablehook = lambda _: None  # processes that died in the middle of a start cannot be ended properly
+        del run
+        gc.collect()
+        return outcome
+    finally:
+        sys.unraisablehook = report
+        logging.disable(disabled)
+        if collects:
+            gc.enable()

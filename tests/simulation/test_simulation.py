@@ -1,0 +1,54 @@
+"""Seeds of the simulation: those that have failed before, and the first ones. `make simulate` runs more."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.effort import cases
+from tests.simulation.nemesis import Step
+from tests.simulation.seeds import Case, failing_cases, run, shrink
+from tests.simulation.simulation import Outcome, simulate
+
+SEEDS = cases(25)
+"""About 1.5 s of processor time each."""
+
+
+@pytest.mark.parametrize("case", [*failing_cases(), *map(Case, range(SEEDS))], ids=str)
+def test_no_seed_finds_a_contradiction(case: Case) -> None:
+    outcome = run(case)
+
+    assert outcome.failures == [], f"repeat it: {case.command} --verbose"
+    assert outcome.acknowledged > 0
+
+
+@pytest.mark.process
+def test_a_seed_has_the_same_run_in_every_process() -> None:
+    here = simulate(1)
+
+    code = "from tests.simulation.simulation import simulate; print(simulate(1).fingerprint)"
+    root = Path(__file__).parents[2]
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=root,
+            env=os.environ | {"PYTHONPATH": str(root), "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert printed == {b"%d\n" % here.fingerprint}
+
+
+def test_a_failing_schedule_is_shrunk_to_the_steps_that_matter() -> None:
+    steps = [Step(float(number), "clock", "1", 1.0) for number in range(9)]
+    outcome = Outcome(7, ["failed"], steps, 0, 0, 0, 0)
+
+    shrunk = shrink(outcome, lambda case: case.steps is not None and {2, 7} <= set(case.steps))
+
+    assert shrunk == Case(7, (2, 7))
