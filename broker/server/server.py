@@ -43,7 +43,11 @@ class ServerListener(Protocol):
     def is_bound(self) -> bool: ...
 
     async def bind(self) -> None:
-        """Bind the address; connections are refused until `start`. Raises OSError."""
+        """Bind the address; connections are refused until `listen` or `start`. Raises OSError."""
+        ...
+
+    def listen(self) -> None:
+        """Listen: connections wait for `start`. Raises OSError."""
         ...
 
     def start(self) -> None:

@@ -26,7 +26,7 @@ def run() -> None:
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(path)
 
-        def connected(_address: object, _secret: object) -> tuple[Any, socket.socket]:
+        def connected(conn_info: str | int | None, auth_secret: str | None) -> tuple[Any, ...]:  # noqa: ARG001
             return connection.makefile("rwb", int(os.environ.get("SPARK_BUFFER_SIZE", "65536"))), connection
 
         from pyspark import util

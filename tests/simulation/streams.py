@@ -203,23 +203,35 @@ class SimulatedListener:
         self.loop = host.loop
         self._network = network
         self._connections = connections
+        self._listens = False
         self._accepts = False
+        self._backlog: list[tuple[SocketTransport, ConnectionContext]] = []
         metrics.listener(endpoint.name)
 
     @property
     def is_open(self) -> bool:
         """Whether the kernel accepts connections for it."""
-        return self._accepts and self.loop is not None and not self.loop.is_dead
+        return self._listens and self.loop is not None and not self.loop.is_dead
 
     async def bind(self) -> None:
         self.is_bound = True
 
-    def start(self) -> None:
-        self._accepts = True
+    def listen(self) -> None:
+        self._listens = True
         self._network.listeners[self.address] = self
 
+    def start(self) -> None:
+        self.listen()
+        self._accepts = True
+        for transport, context in self._backlog:
+            self._connections.open(transport, context)
+        self._backlog.clear()
+
     def stop(self) -> None:
-        self._accepts = self.is_bound = False
+        self._listens = self._accepts = self.is_bound = False
+        for transport, _ in self._backlog:
+            transport.close()
+        self._backlog.clear()
 
     def accept(self, client: Host, into: Pipe, out: Pipe, number: int) -> None:
         """Serve a connection of `client`; parts that arrive before the process accepts it wait in its loop."""
@@ -232,6 +244,8 @@ class SimulatedListener:
     def _open(self, transport: SocketTransport, context: ConnectionContext) -> None:
         if self._accepts:
             self._connections.open(transport, context)
+        elif self._listens:
+            self._backlog.append((transport, context))
         else:
             transport.close()
 
