@@ -1,4 +1,4 @@
-"""What a broker uses of the machine that it runs on, beside its clock and randomness: the seams of a start.
+"""The seams between a broker and its machine, beside clock and randomness.
 
 | part | real side | used for |
 |---|---|---|

@@ -11,6 +11,7 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.coordinator.runtime import runtime
 from odradek.broker.replication import partitions
+from odradek.broker.startup.machine import Machine
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -97,8 +98,11 @@ async def test_a_partition_whose_log_cannot_be_created_is_retried(
 ) -> None:
     monkeypatch.setattr(partitions, "_RETRY_SECONDS", 0.01)
     files = FewFiles()
-    monkeypatch.setattr("odradek.broker.startup.log_dirs.OsFiles", lambda: files)
-    async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
+    machine = Machine(new_files=lambda: files)
+    async with (
+        Broker({"log.dirs": str(tmp_path)}, machine=machine) as broker,
+        Wire("127.0.0.1", broker.port) as wire,
+    ):
         files.failures = 3
         await create(wire, "t")
         async with asyncio.timeout(20):
@@ -115,16 +119,16 @@ async def test_groups_whose_log_cannot_be_created_or_read_are_retried(
     monkeypatch.setattr(partitions, "_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(runtime, "_LOAD_RETRY_SECONDS", 0.01)
     files = FewFiles()
-    monkeypatch.setattr("odradek.broker.startup.log_dirs.OsFiles", lambda: files)
     settings = {"log.dirs": str(tmp_path), "offsets.topic.num.partitions": "1"}
-    async with Broker(settings) as broker, Wire("127.0.0.1", broker.port) as wire:
+    machine = Machine(new_files=lambda: files)
+    async with Broker(settings, machine=machine) as broker, Wire("127.0.0.1", broker.port) as wire:
         await create(wire, "t")
         files.failures = 3
         await find_coordinator(wire, "g")
         assert await GroupMember(wire, "g").commit("t", 7) == ErrorCode.NONE
         assert files.failures == 0
     files.unreadable = 3
-    async with Broker(settings) as broker, Wire("127.0.0.1", broker.port) as wire:
+    async with Broker(settings, machine=machine) as broker, Wire("127.0.0.1", broker.port) as wire:
         await find_coordinator(wire, "g")
         assert await GroupMember(wire, "g").committed("t") == 7
         assert files.unreadable == 0

@@ -12,6 +12,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.startup.machine import Machine
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.names import RECOVERY_POINTS
@@ -140,13 +141,10 @@ class SlowCheckpoints(OsFiles):
         super().rename(source, target)
 
 
-async def test_the_tasks_stop_after_a_running_checkpoint_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_tasks_stop_after_a_running_checkpoint_is_written(tmp_path: Path) -> None:
     files = SlowCheckpoints()
-    monkeypatch.setattr("odradek.broker.startup.log_dirs.OsFiles", lambda: files)
     properties = {"log.dirs": str(tmp_path), "log.flush.offset.checkpoint.interval.ms": "1"}
-    async with Broker({"log.dirs": str(tmp_path)}) as broker:
+    async with Broker({"log.dirs": str(tmp_path)}, machine=Machine(new_files=lambda: files)) as broker:
         tasks, threads = BackgroundTasks(lambda name, error: None), DiskThreads(asyncio.get_running_loop())
         config = CurrentConfig(BrokerConfig.load(None, properties))
         PeriodicTasks(broker.log_dirs, broker.services.partitions, threads, ManualClock(), config).start(tasks)

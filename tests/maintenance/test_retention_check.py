@@ -9,6 +9,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.replication.partition import Partition
+from odradek.broker.startup.machine import Machine
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode
@@ -181,15 +182,18 @@ class CountingFiles(OsFiles):
         return super().pread(descriptor, length, position)
 
 
-async def test_the_second_check_of_a_log_reads_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_second_check_of_a_log_reads_no_file(tmp_path: Path) -> None:
     files = CountingFiles()
-    monkeypatch.setattr("odradek.broker.startup.log_dirs.OsFiles", lambda: files)
+    machine = Machine(new_files=lambda: files)
     for topic, retention_ms in (("t", "-1"), ("u", "604800000")):
-        async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
+        async with (
+            Broker({"log.dirs": str(tmp_path)}, machine=machine) as broker,
+            Wire("127.0.0.1", broker.port) as wire,
+        ):
             await create(wire, topic, 20, retention_ms=retention_ms)
             for index in range(20):
                 await produce(wire, topic, batch(b"a"), partition=index)
-    async with Broker({"log.dirs": str(tmp_path)}, clock=ManualClock()) as broker:
+    async with Broker({"log.dirs": str(tmp_path)}, clock=ManualClock(), machine=machine) as broker:
         check = broker.periodic_tasks.retention.run
         assert await check() == 0
         reads, files.reads = files.reads, 0
