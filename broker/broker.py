@@ -32,6 +32,7 @@ from odradek.broker.descriptor_budget import current_budget
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.adoption import adopt_if_due
 from odradek.broker.metadata.deleted_topics import SWEEP_INTERVAL_MS, sweep
+from odradek.broker.metadata.leaders.elections import balance_leaders
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import skip_known_ids
 from odradek.broker.metadata.registration import advertised_listeners
@@ -262,6 +263,9 @@ class Broker:
             if self._seen_revision is not None:
                 tasks.every("metadata revision", SEEN_REVISION_INTERVAL_MS, self._seen_revision.check_and_store)
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
+        if self._is_member and config.auto_leader_rebalance_enable:
+            interval_ms = config.leader_imbalance_check_interval_seconds * 1000
+            tasks.every("leader balance", interval_ms, partial(balance_leaders, self.services.metadata))
         if config.metrics_port >= 0:
             tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
 

@@ -20,7 +20,12 @@ from odradek.broker.config.ignored_properties import IGNORED_PROPERTIES, reason_
 from odradek.broker.config.java_properties import MalformedPropertiesError, decode, parse
 from odradek.broker.config.property import Property, Table, attribute_name
 from odradek.broker.config.rules import broken_rules, security_protocols
-from odradek.broker.config.tables.cluster import MembershipProperties, MetadataStoreProperties, ReplicationProperties
+from odradek.broker.config.tables.cluster import (
+    LeaderBalanceProperties,
+    MembershipProperties,
+    MetadataStoreProperties,
+    ReplicationProperties,
+)
 from odradek.broker.config.tables.consumer_groups import ConsumerGroupProperties
 from odradek.broker.config.tables.groups import GroupProperties
 from odradek.broker.config.tables.identity import IdentityProperties, LogDirProperties
@@ -50,6 +55,7 @@ class BrokerConfig(
     LogDirProperties,
     MetadataStoreProperties,
     MembershipProperties,
+    LeaderBalanceProperties,
     ReplicationProperties,
     NetworkProperties,
     TopicProperties,

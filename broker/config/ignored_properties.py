@@ -40,8 +40,10 @@ _TIERED = "tiered storage is not built"
 _REMOVED = {
     "delegation tokens are not built yet": "delegation.token.master.key",
     "access rules are not built yet, and no authorizer can be set": "allow.everyone.if.no.acl.found super.users",
-    "several brokers are built in part, without this": """
-        controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms leader.imbalance.per.broker.percentage""",
+    "a broker that stops waits up to 30 seconds until others lead": """
+        controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms""",
+    "every preferred replica that is in sync is elected, as in Kafka with KRaft": """
+        leader.imbalance.per.broker.percentage""",
     "every node is broker and controller, and metadata is kept in a store, not in a Raft log": """
         metadata.log.segment.min.bytes unstable.api.versions.enable unstable.feature.versions.enable""",
     "metrics are read over HTTP from metrics.port": "auto.include.jmx.reporter",

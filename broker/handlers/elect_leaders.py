@@ -15,10 +15,10 @@ broker's image.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from odradek.broker.metadata.elections import PREFERRED, UNCLEAN, elect
 from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.leaders.elections import PARTITIONS_AT_ONCE, PREFERRED, UNCLEAN, elect
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -36,18 +36,20 @@ _ELECTIONS = {0: PREFERRED, 1: UNCLEAN}
 async def handle(services: Services, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     if request.election_type not in _ELECTIONS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no election type {request.election_type}")
-    response = ElectLeadersResponse()
+    wanted = _wanted(services.metadata.image, request)
+    results: dict[str, list[PartitionResult]] = {topic: [] for topic, _ in wanted}
     time_slice = services.time_slices.begin(context.connection)
     with time_limit(request.timeout_ms):
-        for topic, indexes in _wanted(services.metadata.image, request):
-            results = []
-            for index in indexes:
-                await time_slice.step()
-                results.append(await _elect(services, request.election_type, topic, index))
-            if request.topic_partitions is None:
-                results = [result for result in results if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
-            response.replica_election_results.append(ReplicaElectionResult(topic, results))
-    return response
+        partitions = [(topic, index) for topic, indexes in wanted for index in indexes]
+        for first in range(0, len(partitions), PARTITIONS_AT_ONCE):
+            await time_slice.step()
+            chunk = partitions[first : first + PARTITIONS_AT_ONCE]
+            for (topic, _), row in zip(chunk, await _elect(services, request.election_type, chunk), strict=True):
+                if request.topic_partitions is not None or row.error_code != ErrorCode.ELECTION_NOT_NEEDED:
+                    results[topic].append(row)
+    return ElectLeadersResponse(
+        replica_election_results=[ReplicaElectionResult(topic, rows) for topic, rows in results.items()]
+    )
 
 
 def error_response(request: ElectLeadersRequest, code: ErrorCode, message: str) -> ElectLeadersResponse:
@@ -60,15 +62,23 @@ def error_response(request: ElectLeadersRequest, code: ErrorCode, message: str) 
     return ElectLeadersResponse(error_code=code, replica_election_results=results)
 
 
-def _wanted(image: MetadataImage, request: ElectLeadersRequest) -> Iterable[tuple[str, Iterable[int]]]:
+def _wanted(image: MetadataImage, request: ElectLeadersRequest) -> Sequence[tuple[str, Iterable[int]]]:
     if request.topic_partitions is None:
         return [(name, range(len(topic.partitions))) for name, topic in image.topics.items()]
     return [(topic.topic, topic.partitions) for topic in request.topic_partitions]
 
 
-async def _elect(services: Services, election_type: int, topic: str, index: int) -> PartitionResult:
+async def _elect(
+    services: Services, election_type: int, partitions: Sequence[tuple[str, int]]
+) -> list[PartitionResult]:
+    errors: list[KafkaError | None]
     try:
-        await elect(services.metadata, topic, index, _ELECTIONS[election_type])
-    except KafkaError as error:
-        return PartitionResult(index, error.code, error.detail)
-    return PartitionResult(index, ErrorCode.NONE, None)
+        errors = await elect(services.metadata, partitions, _ELECTIONS[election_type])
+    except KafkaError as error:  # of the store: it concerns all of them
+        errors = [error] * len(partitions)
+    return [
+        PartitionResult(index, ErrorCode.NONE, None)
+        if error is None
+        else PartitionResult(index, error.code, error.detail)
+        for (_, index), error in zip(partitions, errors, strict=True)
+    ]

@@ -22,9 +22,9 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.registration import Identity, Registration
 from odradek.broker.metadata.store.store import TEMPORARY_ERRORS, MetadataStore, Session
 from odradek.broker.structured_logging import StructuredLogger

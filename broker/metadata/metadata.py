@@ -20,12 +20,12 @@ from typing import Any
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.cluster_record import begin_cluster, find_cluster
-from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.freeze import Freeze
 from odradek.broker.metadata.image import ImageChange, MetadataImage, TopicImage
 from odradek.broker.metadata.image_builder import load_image, next_image
 from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.membership import Membership
 from odradek.broker.metadata.registration import Identity, Installation, RegistrationError
 from odradek.broker.metadata.store.commit import commit

@@ -27,7 +27,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.cluster_record import why_refused
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.keys import Keys
-from odradek.broker.metadata.leadership import NO_LEADER
+from odradek.broker.metadata.leaders.leadership import NO_LEADER
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import Cmp, MetadataStore, Op, Put, StoreFailedError, read_key, still
 from odradek.broker.metadata.values import decode_known, decode_partition_state, encode

@@ -1,4 +1,4 @@
-"""Properties of the metadata store that several brokers share. None of them is Kafka's."""
+"""Properties of several brokers: their metadata store (none of these is Kafka's), membership, and replication."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from odradek.broker.config.property import Property, Table
 from odradek.broker.config.types import (
     BOOLEAN,
     INT,
+    LONG,
     PASSWORD,
     STRING,
     InvalidValueError,
@@ -102,6 +103,19 @@ class MembershipProperties(Table):
     controlled_shutdown_enable = Property(
         "controlled.shutdown.enable", BOOLEAN, True,
         doc="Whether a broker that stops waits until others lead its partitions.",
+    )
+
+
+class LeaderBalanceProperties(Table):
+    """The return of leadership to preferred replicas."""
+
+    auto_leader_rebalance_enable = Property(
+        "auto.leader.rebalance.enable", BOOLEAN, True,
+        doc="Whether a preferred replica, the first of a partition, is elected again when it is back in sync.",
+    )
+    leader_imbalance_check_interval_seconds = Property(
+        "leader.imbalance.check.interval.seconds", LONG, 300, at_least(1),
+        doc="The time between two searches for preferred replicas that do not lead.",
     )
 
 

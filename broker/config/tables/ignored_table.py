@@ -125,15 +125,18 @@ TABLE = {
         quota.window.size.seconds  INT  1  [1,...]
         replication.quota.window.num  INT  11  [1,...]
         replication.quota.window.size.seconds  INT  1  [1,...]""",
-    "several brokers are built in part, without this": """
-        auto.leader.rebalance.enable  BOOLEAN  true
+    "brokers send the controller no requests: all of them use the metadata store": """
         controller.socket.timeout.ms  INT  30000
-        initial.broker.registration.timeout.ms  INT  60000
-        leader.imbalance.check.interval.seconds  LONG  300  [1,...]
-        replica.selector.class  STRING  null
-        replica.socket.receive.buffer.bytes  INT  65536
-        request.timeout.ms  INT  30000
-        security.inter.broker.protocol  STRING  PLAINTEXT  [PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]
+        request.timeout.ms  INT  30000""",
+    "a broker waits for its metadata store as long as that takes": """
+        initial.broker.registration.timeout.ms  INT  60000""",
+    "consumers read from leaders only": """
+        replica.selector.class  STRING  null""",
+    "the system chooses the sizes of the buffers between brokers": """
+        replica.socket.receive.buffer.bytes  INT  65536""",
+    "every listener has the protocol PLAINTEXT; inter.broker.listener.name chooses that of the brokers": """
+        security.inter.broker.protocol  STRING  PLAINTEXT  [PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]""",
+    "an attempt to connect to another broker ends after replica.socket.timeout.ms": """
         socket.connection.setup.timeout.max.ms  LONG  30000
         socket.connection.setup.timeout.ms  LONG  10000""",
     "every node is broker and controller, and metadata is kept in a store, not in a Raft log": """

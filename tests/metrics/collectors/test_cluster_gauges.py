@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.elections import PREFERRED, UNCLEAN, elect
+from odradek.broker.metadata.leaders.elections import PREFERRED, UNCLEAN, elect
 from odradek.broker.metadata.topics import create_topic
 from odradek.protocol.errors import ErrorCode
 from tests.broker.test_replication import Cluster
@@ -143,7 +143,7 @@ async def test_a_stopped_broker_is_seen_on_the_pages_of_the_others_until_it_retu
 
     await pages.start(3)
     await pages.until_in_sync(3)
-    await elect(pages.cluster.brokers[1].services.metadata, "t", 2, PREFERRED)
+    assert await elect(pages.cluster.brokers[1].services.metadata, [("t", 2)], PREFERRED) == [None]
     await pages.cluster.until(pages.are_led)
     values = await pages.read()
 
@@ -207,7 +207,7 @@ async def test_an_unclean_election_is_counted_by_the_controller_alone(pages: Pag
     await pages.start(2)
     await pages.cluster.until(lambda: metadata.image.topics["u"].partitions[0].leader == -1)
 
-    await elect(pages.cluster.brokers[2].services.metadata, "u", 0, UNCLEAN)
+    assert await elect(pages.cluster.brokers[2].services.metadata, [("u", 0)], UNCLEAN) == [None]
     await pages.cluster.until(lambda: metadata.image.topics["u"].partitions[0].leader == 2)
 
     values = await pages.read()

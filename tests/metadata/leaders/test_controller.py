@@ -7,8 +7,8 @@ import asyncio
 import msgspec
 
 from odradek.broker.metadata.alter_configs import Change, alter_broker_configs, alter_topic_configs
-from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.image import ImageChange, MetadataImage
+from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Put

@@ -27,13 +27,13 @@ from typing import NamedTuple
 import msgspec
 
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
-from odradek.broker.metadata.values import PartitionState
+from odradek.broker.metadata.values import Assignment, PartitionState, decode_partition_state
 
 NO_LEADER = -1
 
 
 class Decision(NamedTuple):
-    """A partition's new state.
+    """A partition's new state, and its new assignment if its replicas change.
 
     `may_have_lost`: the leader may lack records that were acknowledged; `is_unclean`: another replica may have them.
     """
@@ -41,6 +41,7 @@ class Decision(NamedTuple):
     state: PartitionState
     may_have_lost: bool = False
     is_unclean: bool = False
+    assignment: Assignment | None = None
 
 
 def choose_leader(
@@ -53,19 +54,23 @@ def choose_leader(
     electable = {replica: epoch for replica, epoch in partition.isr.items() if _is_electable(replica, epoch, brokers)}
     if partition.leader in electable:
         unchanged = len(electable) == len(partition.isr)
-        return None if unchanged else Decision(_state(partition, partition.leader, partition.leader_epoch, electable))
+        return (
+            None if unchanged else Decision(next_state(partition, partition.leader, partition.leader_epoch, electable))
+        )
     next_epoch = partition.leader_epoch + 1
     for replica in partition.replicas:
         if replica in electable:
-            return Decision(_state(partition, replica, next_epoch, electable | {replica: brokers[replica].epoch}))
+            return Decision(next_state(partition, replica, next_epoch, electable | {replica: brokers[replica].epoch}))
     if len(partition.isr) == 1:
         (replica,) = partition.isr
         if _is_available(replica, brokers):
             isr = {replica: brokers[replica].epoch}
-            return Decision(_lossy(_state(partition, replica, next_epoch, isr), partition), may_have_lost=True)
+            return Decision(_lossy(next_state(partition, replica, next_epoch, isr), partition), may_have_lost=True)
     if unclean and (state := choose_unclean(partition, brokers)) is not None:
         return Decision(state, may_have_lost=True, is_unclean=True)
-    return None if partition.leader == NO_LEADER else Decision(_state(partition, NO_LEADER, next_epoch, partition.isr))
+    return (
+        None if partition.leader == NO_LEADER else Decision(next_state(partition, NO_LEADER, next_epoch, partition.isr))
+    )
 
 
 def prefer(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionState | None:
@@ -73,7 +78,7 @@ def prefer(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> Par
     preferred = partition.replicas[0]
     if preferred not in partition.isr or not _is_electable(preferred, partition.isr[preferred], brokers):
         return None
-    return _state(partition, preferred, partition.leader_epoch + 1, partition.isr)
+    return next_state(partition, preferred, partition.leader_epoch + 1, partition.isr)
 
 
 def choose_unclean(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionState | None:
@@ -81,7 +86,7 @@ def choose_unclean(partition: PartitionImage, brokers: Mapping[int, BrokerImage]
     for replica in partition.replicas:
         if _is_available(replica, brokers):
             isr = {replica: brokers[replica].epoch}
-            return _lossy(_state(partition, replica, partition.leader_epoch + 1, isr), partition)
+            return _lossy(next_state(partition, replica, partition.leader_epoch + 1, isr), partition)
     return None
 
 
@@ -99,11 +104,14 @@ def _is_electable(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerI
     return _is_available(replica, brokers) and brokers[replica].intact_since <= epoch_in_isr
 
 
-def _state(partition: PartitionImage, leader: int, leader_epoch: int, isr: dict[int, int]) -> PartitionState:
+def next_state(partition: PartitionImage, leader: int, leader_epoch: int, isr: dict[int, int]) -> PartitionState:
+    """Return the next state of the partition, with this leader and ISR."""
+    lossy = bool(partition.state_value) and decode_partition_state(partition.state_value).rec
     return PartitionState(
         leader=leader,
         leader_epoch=leader_epoch,
         isr=isr,
         partition_epoch=partition.partition_epoch + 1,
         elr=partition.eligible_leader_replicas,
+        rec=int(lossy and not isr.keys() >= set(partition.replicas)),
     )

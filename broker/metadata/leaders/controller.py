@@ -10,19 +10,19 @@ change anything. The controller acts on images: it searches the topics that a ne
 joined or left, for partitions whose leader must change. The outcome of a transaction, or the reason of its failure, is
 in a newer image, so it polls nothing.
 
-Any broker creates topics and alters configurations; the controller has no part in that.
+Any broker creates topics, alters configurations and runs
+elections on request; the controller has no part in that.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice
-from typing import NamedTuple
 
 from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, TopicImage
 from odradek.broker.metadata.keys import Keys
-from odradek.broker.metadata.leadership import Decision, choose_leader
+from odradek.broker.metadata.leaders.leadership import choose_leader
+from odradek.broker.metadata.leaders.state_changes import StateChange, transactions
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import (
     TEMPORARY_ERRORS,
@@ -37,24 +37,15 @@ from odradek.broker.metadata.store.store import (
     TxnResult,
     absent,
     created_at,
-    still,
 )
 from odradek.broker.metadata.values import ControllerRecord, encode
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
-PARTITIONS_PER_TRANSACTION = 120
-"""With the comparison of the controller's epoch it is below the store's limit of 128."""
 _RETRY_SECONDS = 0.5
 _NAMED = 10
 """The number of partitions that one line of the log names."""
-
-
-class _Election(NamedTuple):
-    topic: TopicImage
-    partition: int
-    decision: Decision
 
 
 class Controller:
@@ -167,20 +158,23 @@ class Controller:
 
     async def _elect(self, image: MetadataImage, topic_ids: Collection[bytes]) -> bool:
         """Elect leaders of these topics where necessary. Returns True if every transaction succeeded."""
-        elections = self._elections(image, topic_ids)
         accepted = True
         damaged: list[str] = []
-        while batch := list(islice(elections, PARTITIONS_PER_TRANSACTION)):
-            accepted = await self._write(batch) and accepted
-            damaged += [f"{topic.name}-{index}" for topic, index, decision in batch if decision.may_have_lost]
-            self.unclean_elections += sum(decision.is_unclean for _, _, decision in batch)
+        changes = self._changes(image, topic_ids)
+        guard = created_at(self._keys.controller, self.epoch)
+        for transaction in transactions(self._keys, image.brokers, changes, guard):
+            if not (await self._commit(transaction.when, transaction.then)).ok:
+                accepted = False
+                continue
+            damaged += [str(change) for change in transaction.changes if change.decision.may_have_lost]
+            self.unclean_elections += sum(change.decision.is_unclean for change in transaction.changes)
         if damaged:
             # The only in-sync replica has restarted without a clean stop, or an election was unclean.
             named = ", ".join(damaged[:_NAMED])
             _LOG.warning("records may be lost", count=len(damaged), partitions=named)
         return accepted
 
-    def _elections(self, image: MetadataImage, topic_ids: Collection[bytes]) -> Iterator[_Election]:
+    def _changes(self, image: MetadataImage, topic_ids: Collection[bytes]) -> Iterator[StateChange]:
         """Yield the necessary elections of these topics, as far as they exist."""
         for topic_id in topic_ids:
             topic = image.topics_by_id.get(topic_id)
@@ -190,17 +184,7 @@ class Controller:
             for index, partition in enumerate(topic.partitions):
                 decision = choose_leader(partition, image.brokers, unclean=unclean)
                 if decision is not None:
-                    yield _Election(topic, index, decision)
-
-    async def _write(self, elections: list[_Election]) -> bool:
-        when: list[Cmp] = [created_at(self._keys.controller, self.epoch)]
-        then = []
-        for topic, index, decision in elections:
-            partition = topic.partitions[index]
-            key = self._keys.partition_state(topic.topic_id, index)
-            when.append(still(key, partition.state_revision))
-            then.append(Put(key, encode(decision.state, partition.state_value)))
-        return (await self._commit(when, then)).ok
+                    yield StateChange(topic, index, decision)
 
     async def _delete_leftovers(self, image: MetadataImage) -> None:
         """Delete the partitions of interrupted creations.

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
-from odradek.broker.metadata.leadership import Decision, choose_leader, choose_unclean
+from odradek.broker.metadata.leaders.leadership import Decision, choose_leader, choose_unclean
 from odradek.broker.metadata.values import DRAINING, RUNNING, PartitionState
 
 

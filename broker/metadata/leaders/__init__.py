@@ -1,0 +1,9 @@
+"""The leaders of partitions: who leads is decided by pure functions of an image, and written by transactions.
+
+| module | what |
+|---|---|
+| `leadership` | the decisions, as pure functions: begin here |
+| `controller` | the broker that acts on every image: elections when brokers join, leave or lose a log directory |
+| `elections` | elections on request, and the periodic return to preferred leaders |
+| `state_changes`, `requested_changes` | transactions that change many partitions; those that administrators request |
+"""
