@@ -320,7 +320,11 @@ class Broker:
             _LOG.error("logs not flushed", error=str(error))
         if self._seen_revision is not None:
             await self._seen_revision.store()
-        await metadata.stop(clean=self._is_clean and self._has_started and not self.log_dirs.offline)
+        # In a cluster the losses in a failed directory are reported, and with them its id leaves the registration.
+        online = tuple(each.meta.directory_id for each in self.log_dirs.online)
+        is_whole = metadata.log_dirs == online if self._is_member else not self.log_dirs.offline
+        clean = self._is_clean and self._has_started and is_whole
+        await metadata.stop(clean=clean, leaves=self._is_member and self._has_started)
 
     @staticmethod
     async def _stop_serving(parts: Parts) -> None:

@@ -22,6 +22,7 @@ from odradek.broker.replication.follower.fetchers import Fetchers
 from odradek.broker.replication.follower.leader_connection import LeaderConnection
 from odradek.broker.replication.follower.settings import FollowerSettings
 from odradek.broker.replication.isr_changes import IsrChanges
+from odradek.broker.replication.lost_replicas import LostReplicas
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.tasks import BackgroundTasks
 from odradek.client.network.connection import Network
@@ -73,6 +74,7 @@ class Replication:
             mode=config.fencing_mode,
             replica_fetch_wait_max_ms=config.replica_fetch_wait_max_ms,
         )
+        LostReplicas(metadata, partitions, tasks)
         partitions.on_may_join = self._changes.expand
         partitions.on_leadership = self.fetchers.update
         partitions.on_removal = self.fetchers.remove

@@ -149,12 +149,24 @@ class Membership:
                 _LOG.info("registered again", node_id=self._identity.node_id, epoch=self.epoch)
                 return
 
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """The ids of the log directories that work, as they are registered."""
+        return self._identity.log_dirs
+
+    async def set_log_dirs(self, log_dirs: tuple[str, ...]) -> None:
+        """Register the log directories that work, now and whenever this broker registers again."""
+        if log_dirs != self._identity.log_dirs:
+            if self._registration is not None:
+                await self._registration.set_log_dirs(log_dirs)
+            self._identity = self._identity._replace(log_dirs=log_dirs)
+
     async def drain(self) -> None:
         """Announce that this broker is stopping: the controller gives its partitions other leaders (KIP-841)."""
         if self._registration is not None:
             await self._registration.drain()
 
-    async def leave(self) -> None:
-        """Record that everything is on disk, and end the session."""
+    async def leave(self, *, clean: bool) -> None:
+        """End the session; if `clean`, record that everything is on disk."""
         if self._registration is not None:
-            await self._registration.close()
+            await self._registration.close(clean=clean)

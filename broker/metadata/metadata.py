@@ -129,7 +129,7 @@ class Metadata:
             self._installation.software,
         )
         record = ControllerRecord(self.config.node_id, incarnation)
-        self._controller = Controller(self.store, self.keys, record, self._allows_unclean, self._request_progress)
+        self._controller = Controller(self.store, self.keys, record, self.allows_unclean, self._request_progress)
         self._membership = membership = Membership(
             self.store,
             self.keys,
@@ -170,6 +170,23 @@ class Metadata:
         for callback in self.before_serving:
             await callback()
 
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """The ids of the log directories that work, as they are registered."""
+        return () if self._membership is None else self._membership.log_dirs
+
+    async def set_log_dirs(self, log_dirs: tuple[str, ...]) -> None:
+        """Register the ids of the log directories that work, when others have failed.
+
+        Raises `KafkaError` KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT.
+        """
+        try:
+            async with limited():
+                if self._membership is not None:
+                    await self._membership.set_log_dirs(log_dirs)
+        except StoreError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
     async def drain(self) -> None:
         """Return when this broker leads no partition any more; at once if there is no other broker.
 
@@ -191,15 +208,18 @@ class Metadata:
         node_id = self.config.node_id
         return any(each.leader == node_id for topic in self.image.topics.values() for each in topic.partitions)
 
-    async def stop(self, *, clean: bool = True) -> None:
-        """Leave the cluster if `clean` (everything acknowledged is on disk); otherwise only stop following."""
+    async def stop(self, *, clean: bool = True, leaves: bool = False) -> None:
+        """Leave the cluster if `clean` (everything acknowledged is on disk); otherwise only stop following.
+
+        `leaves`: leave it in any case, so that others lead at once.
+        """
         # First the tasks: the controller must not campaign again when its key vanishes.
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            if clean and self._membership is not None and self._failure is None:
-                await self._membership.leave()
+            if (clean or leaves) and self._membership is not None and self._failure is None:
+                await self._membership.leave(clean=clean)
         except StoreError as error:
             _LOG.exception("cluster not left cleanly", error)
         finally:
@@ -252,7 +272,8 @@ class Metadata:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return next((kv for kv in found if kv.key == key), None)
 
-    def _allows_unclean(self, topic: TopicImage) -> bool:
+    def allows_unclean(self, topic: TopicImage) -> bool:
+        """Return whether a topic prefers a leader that lacks records to none."""
         return self.current_config.log_config(topic.configs).unclean_leader_election_enable
 
     async def _check_cluster(self) -> None:

@@ -128,6 +128,7 @@ class Registration:
         self._known_key = keys.broker_known(identity.node_id)
         self._value: BrokerRegistration | None = None
         self._revoked: set[str] = set()  # incarnations
+        self._rewriting = asyncio.Lock()
         self.epoch = 0
 
     async def register(self) -> int:
@@ -149,8 +150,12 @@ class Registration:
 
     async def run(self) -> int:
         """Register as running. Returns the revision of the change. Raises `LeaseLostError` if the session is lost."""
+        async with self._rewriting:
+            return await self._run()
+
+    async def _run(self) -> int:
         assert self._value is not None
-        running = msgspec.structs.replace(self._value, state=RUNNING)
+        running = msgspec.structs.replace(self._value, state=RUNNING, log_dirs=list(self._identity.log_dirs))
         known_kv = await self._read(self._known_key)
         known = KnownBroker(
             last_epoch=self.epoch,
@@ -159,6 +164,7 @@ class Registration:
             intact_since=self._value.intact_since or self.epoch,
             rack=self._identity.rack,
             log_dirs=list(self._identity.log_dirs),
+            listeners=self._identity.listeners,
         )
         result = await commit(
             self._store,
@@ -173,21 +179,41 @@ class Registration:
         self._value = running
         return result.revision
 
+    async def set_log_dirs(self, log_dirs: tuple[str, ...]) -> None:
+        """Register the log directories that work, under the same epoch. Does nothing if the session is lost.
+
+        Everything in the others must have been reported as lost before: a later registration is intact without them.
+        """
+        self._identity = self._identity._replace(log_dirs=log_dirs)
+        async with self._rewriting:
+            assert self._value is not None
+            value = msgspec.structs.replace(self._value, log_dirs=list(log_dirs))
+            known_kv = await self._read(self._known_key)
+            known = None if known_kv is None else decode_known(known_kv.value)
+            if known_kv is None or known is None or known.last_epoch != self.epoch:
+                return  # it does not run yet, and `run` will write them
+            known = msgspec.structs.replace(known, log_dirs=list(log_dirs))
+            when = (created_at(self._key, self.epoch), still(self._known_key, known_kv.mod_revision))
+            put = Put(self._known_key, encode(known, known_kv.value))
+            if (await commit(self._store, when, (put, Put(self._key, encode(value), self._session.lease)))).ok:
+                self._value = value
+
     async def drain(self) -> None:
         """Register as draining. Does nothing if the session is lost."""
-        assert self._value is not None
-        draining = msgspec.structs.replace(self._value, state=DRAINING)
-        put = Put(self._key, encode(draining), self._session.lease)
-        if (await commit(self._store, (created_at(self._key, self.epoch),), (put,))).ok:
-            self._value = draining
+        async with self._rewriting:
+            assert self._value is not None
+            draining = msgspec.structs.replace(self._value, state=DRAINING)
+            put = Put(self._key, encode(draining), self._session.lease)
+            if (await commit(self._store, (created_at(self._key, self.epoch),), (put,))).ok:
+                self._value = draining
 
-    async def close(self) -> None:
-        """Record that everything is on disk, and leave the cluster."""
-        known_kv = await self._read(self._known_key)
+    async def close(self, *, clean: bool) -> None:
+        """Leave the cluster; if `clean`, record that everything is on disk."""
+        known_kv = await self._read(self._known_key) if clean else None
         if known_kv is not None and (known := decode_known(known_kv.value)).last_epoch == self.epoch:
-            clean = msgspec.structs.replace(known, clean_shutdown_epoch=self.epoch)
+            marked = msgspec.structs.replace(known, clean_shutdown_epoch=self.epoch)
             when = (still(self._known_key, known_kv.mod_revision), created_at(self._key, self.epoch))
-            await commit(self._store, when, (Put(self._known_key, encode(clean, known_kv.value)),))
+            await commit(self._store, when, (Put(self._known_key, encode(marked, known_kv.value)),))
         await self._session.revoke()
 
     async def _end(self, old: KV, known: KnownBroker | None) -> None:

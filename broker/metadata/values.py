@@ -78,7 +78,7 @@ class KnownBroker(msgspec.Struct, frozen=True):
     """The part that outlives a broker's registration: from it, the next one computes whether data was lost.
 
     `log_dir` is the id of its first log directory, `log_dirs` has those of all. Replicas may be placed on a known
-    broker that is down, for which the rack is needed.
+    broker that is down, for which the rack is needed; DescribeCluster lists it with its last addresses.
     """
 
     last_epoch: int
@@ -88,6 +88,7 @@ class KnownBroker(msgspec.Struct, frozen=True):
     intact_since: int = 0
     rack: str | None = None
     log_dirs: list[str] = []
+    listeners: list[Listener] = []
 
 
 class TopicRecord(msgspec.Struct, frozen=True):
@@ -118,9 +119,10 @@ class PartitionState(msgspec.Struct, frozen=True):
     """The leader and the ISR of a partition. It changes often, hence the short names.
 
     `isr` maps each in-sync replica to its broker epoch when it joined the ISR (KIP-903): a replica that came back empty
-    has another one. `elr` does the same with the eligible leader replicas (KIP-966); its key is not `elr`, because
-    earlier versions stored an empty list there. `rec`: 1 after an election that may have lost
-    records, until all replicas are in sync: followers may have to remove what they had as committed.
+    has another one. A negative epoch: in that incarnation the broker has lost its log, and it is the only member
+    (`leaders.leadership`). `elr` does the same with the eligible leader replicas (KIP-966); its key is not `elr`,
+    because earlier versions stored an empty list there. `rec`: 1 after an election that may have lost records, until
+    all replicas are in sync: followers may have to remove what they had as committed.
     """
 
     leader: int = msgspec.field(name="l")

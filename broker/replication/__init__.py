@@ -9,6 +9,7 @@
 | `partition_changes` | the changes that a new metadata image makes to partitions, in order |
 | `followers`, `replica_state` | the leader's view of its followers: how far each has fetched, and when |
 | `isr`, `isr_changes` | decisions about in-sync replicas; their changes in the metadata store |
+| `lost_logs`, `lost_replicas` | the logs in a failed directory, and those that are missing; their report |
 | `follower/` | fetching from the leaders of other replicas |
 | `offset_lookup` | the offset for a timestamp |
 | `record_deletion` | the deletion of the oldest records |

@@ -31,6 +31,7 @@ from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.followers import Followers
+from odradek.broker.replication.lost_logs import LostLogs
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partition_changes import Change, PartitionChanges
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
@@ -86,6 +87,7 @@ class Partitions:
         self.on_leadership: Callable[[Partition], None] = _ignore  # called with another leader or leader epoch
         self.on_removal: Callable[[Partition], None] = _ignore  # called before a replica is removed, or goes offline
         self.fencing: Fencing | None = None  # of the partitions that are added later
+        self.losses = LostLogs(node_id, log_dirs)
         self.on_late_creation: list[Callable[[], None]] = []  # called when a retried creation succeeded
 
     def __iter__(self) -> Iterator[Partition]:
@@ -210,6 +212,7 @@ class Partitions:
                 partition.offline = True
                 self.on_removal(partition)
                 self._release(partition)
+        self.losses.on_loss()
 
     async def drained(self) -> None:
         """Wait until all appends have ended; for the stop of the broker, when no more requests come."""
@@ -253,10 +256,11 @@ class Partitions:
             if partition.apply(image):
                 self._release(partition)
                 self.on_leadership(partition)
+            self.losses.check_offline(partition)
             return None
         log = self._log_dirs.logs.get((topic.name, index))
-        if log is None and had_log and self._log_dirs.offline:
-            return None  # it may be in a failed directory; `get` then raises KAFKA_STORAGE_ERROR
+        if had_log and self.losses.check(log, topic.topic_id, index, image, self._registered(self._node_id)):
+            return None  # if it may be in a failed directory, `get` raises KAFKA_STORAGE_ERROR
         if log is None or log.topic_id != topic.topic_id:
             return self._create(topic, index, image)
         self._add(topic, index, image, log)
@@ -311,6 +315,7 @@ class Partitions:
         )
         partition.configure(self._config.log_config(topic.configs))
         partition.apply(image)
+        self.losses.forget(topic.topic_id, index)
         by_index = self._by_id.setdefault(topic.topic_id, {})
         by_index[index] = partition
         self._by_name[topic.name] = by_index
@@ -346,6 +351,7 @@ class Partitions:
             partition.configure(config)
 
     def _remove(self, topic: TopicImage, index: int, *, deletes_log: bool) -> Coroutine[Any, Any, None] | None:
+        self.losses.forget(topic.topic_id, index)
         by_index = self._by_id.get(topic.topic_id, {})
         partition = by_index.pop(index, None)
         if partition is None:

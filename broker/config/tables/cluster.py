@@ -100,6 +100,11 @@ class MembershipProperties(Table):
         "store. isr: partitions with a single replica, and those whose other in-sync replicas all go on fetching from "
         "it; so an outage of etcd stops administration only. strict: nothing.",
     )
+    log_dir_failure_timeout_ms = Property(
+        "log.dir.failure.timeout.ms", LONG, 30_000, at_least(1),
+        doc="The time after which a broker of a cluster stops if it cannot report a failed log directory to the "
+        "metadata store.",
+    )
     controlled_shutdown_enable = Property(
         "controlled.shutdown.enable", BOOLEAN, True,
         doc="Whether a broker that stops waits until others lead its partitions.",

@@ -164,7 +164,6 @@ TABLE = {
         process.roles  LIST  null  [broker, controller]""",
     "replicas cannot be moved between log directories": """
         cordoned.log.dirs  LIST  ""  dynamic
-        log.dir.failure.timeout.ms  LONG  30000  [1,...]
         num.replica.alter.log.dirs.threads  INT  null""",
     "an event loop replaces these threads": """
         background.threads  INT  10  [1,...]  dynamic

@@ -8,12 +8,18 @@ leader electable, every ISR member electable   nothing changes
 leader electable, others not                   they leave the ISR                                             same epoch
 leader not electable, another member is        the first electable replica, as assigned, leads; others leave  epoch + 1
 no member is, the only one serves              it leads, though records may be lost: no replica has more      epoch + 1
+                                               (not while its log is lost)
 no member is, the topic allows unclean ones    the first live replica leads alone; records are lost           epoch + 1
 no member is                                   no leader; the ISR stays: any member may come back             epoch + 1
 ```
 
 Administrators can request two more elections: of the preferred replica, the first as assigned, if it is electable; and,
 where there is no leader, of any live replica, although records are lost.
+
+A broker whose log directory fails reports the partitions in it (`without`), because it is alive otherwise: it leaves
+their ISRs. If it is the only member, it stays there with the negative of its broker epoch, LOST: it cannot be elected
+in this incarnation. When it has registered anew, without reporting the partition again, its log is back; since the
+disk had failed, records may be lost. A log that is missing at the start is reported in the same way.
 
 After a restart without losses the old leader is electable and the epoch stays. After a restart with losses the epoch
 increases, so that followers and clients detect that the log may be shorter (KIP-101, KIP-320).
@@ -62,8 +68,8 @@ def choose_leader(
         if replica in electable:
             return Decision(next_state(partition, replica, next_epoch, electable | {replica: brokers[replica].epoch}))
     if len(partition.isr) == 1:
-        (replica,) = partition.isr
-        if _is_available(replica, brokers):
+        ((replica, epoch),) = partition.isr.items()
+        if _is_available(replica, brokers) and not _is_lost(replica, epoch, brokers):
             isr = {replica: brokers[replica].epoch}
             return Decision(_lossy(next_state(partition, replica, next_epoch, isr), partition), may_have_lost=True)
     if unclean and (state := choose_unclean(partition, brokers)) is not None:
@@ -84,10 +90,29 @@ def prefer(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> Par
 def choose_unclean(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionState | None:
     """Return the state in which the first live replica leads, whatever its log contains, or None if there is none."""
     for replica in partition.replicas:
-        if _is_available(replica, brokers):
+        epoch = partition.isr.get(replica, 0)
+        if _is_available(replica, brokers) and not _is_lost(replica, epoch, brokers):
             isr = {replica: brokers[replica].epoch}
             return _lossy(next_state(partition, replica, partition.leader_epoch + 1, isr), partition)
     return None
+
+
+def without(
+    partition: PartitionImage, node_id: int, brokers: Mapping[int, BrokerImage], lost_epoch: int
+) -> Decision | None:
+    """Return the new state of `partition` when a live broker has lost its log of it, or None if nothing changes.
+
+    `lost_epoch`: the value under which the broker stays in the ISR if it is the only member.
+    """
+    isr = {replica: epoch for replica, epoch in partition.isr.items() if replica != node_id}
+    if isr:
+        if len(isr) == len(partition.isr) and partition.leader != node_id:
+            return None
+        rest = msgspec.structs.replace(partition, isr=isr)
+        return choose_leader(rest, brokers) or Decision(next_state(rest, rest.leader, rest.leader_epoch, isr))
+    if partition.isr == {node_id: lost_epoch} and partition.leader == NO_LEADER:
+        return None
+    return Decision(next_state(partition, NO_LEADER, partition.leader_epoch + 1, {node_id: lost_epoch}))
 
 
 def _lossy(state: PartitionState, partition: PartitionImage) -> PartitionState:
@@ -102,6 +127,11 @@ def _is_available(replica: int, brokers: Mapping[int, BrokerImage]) -> bool:
 
 def _is_electable(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerImage]) -> bool:
     return _is_available(replica, brokers) and brokers[replica].intact_since <= epoch_in_isr
+
+
+def _is_lost(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerImage]) -> bool:
+    """Return whether a live broker has reported the loss of its log in its present incarnation."""
+    return epoch_in_isr == -brokers[replica].epoch
 
 
 def next_state(partition: PartitionImage, leader: int, leader_epoch: int, isr: dict[int, int]) -> PartitionState:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
-from odradek.broker.metadata.leaders.leadership import Decision, choose_leader, choose_unclean
-from odradek.broker.metadata.values import DRAINING, RUNNING, PartitionState
+from odradek.broker.metadata.leaders.leadership import Decision, choose_leader, choose_unclean, without
+from odradek.broker.metadata.values import DRAINING, RUNNING, PartitionState, encode
 
 
 def _broker(node_id: int, epoch: int, intact_since: int | None = None, state: str = RUNNING) -> BrokerImage:
@@ -137,3 +137,43 @@ def test_an_administrators_unclean_election_passes_over_draining_brokers() -> No
 
     assert choose_unclean(partition, brokers) == PartitionState(3, 6, {3: 30}, 10, rec=1)
     assert choose_unclean(partition, {2: brokers[2]}) is None
+
+
+def test_the_mark_of_an_unclean_election_stays_until_all_replicas_are_in_sync() -> None:
+    stored = encode(PartitionState(1, 5, {1: 10, 2: 20}, 9, rec=1))
+    partition = PartitionImage(1, 5, [1, 2, 3], {1: 10, 2: 20}, 9, state_value=stored)
+
+    decision = choose_leader(partition, {1: _broker(1, 10)})
+
+    assert decision is not None
+    assert decision.state.rec == 1
+
+
+def _lose(leader: int, isr: dict[int, int], lost: int, *brokers: BrokerImage) -> Decision | None:
+    partition = PartitionImage(leader, 5, [1, 2, 3], isr, 9, eligible_leader_replicas={8: 3})
+    by_id = {broker.node_id: broker for broker in brokers}
+    return without(partition, lost, by_id, -by_id[lost].epoch)
+
+
+def test_a_leader_that_has_lost_its_log_is_replaced() -> None:
+    brokers = [_broker(1, 10), _broker(2, 20), _broker(3, 30)]
+
+    assert _lose(1, {1: 10, 2: 20, 3: 30}, 1, *brokers) == Decision(_state(2, 6, {2: 20, 3: 30}))
+    assert _lose(1, {1: 10, 2: 20}, 2, *brokers) == Decision(_state(1, 5, {1: 10}))
+    assert _lose(1, {1: 10, 2: 20}, 3, *brokers) is None
+
+
+def test_an_only_member_that_has_lost_its_log_leads_when_it_has_registered_anew_with_it() -> None:
+    lost = _state(-1, 6, {1: -10})
+    assert _lose(1, {1: 10}, 1, _broker(1, 10), _broker(2, 20)) == Decision(lost)
+    assert _lose(-1, {1: -10}, 1, _broker(1, 10)) is None
+
+    assert _decide(-1, [1, 2], {1: -10}, _broker(1, 10), _broker(2, 20)) is None
+    back = _decide(-1, [1, 2], {1: -10}, _broker(1, 30, intact_since=10), _broker(2, 20))
+    assert back == Decision(PartitionState(1, 6, {1: 30}, 10, rec=1), may_have_lost=True)
+
+
+def test_an_unclean_election_passes_over_a_lost_log() -> None:
+    unclean = _decide(-1, [1, 2], {1: -10}, _broker(1, 10), _broker(2, 20), unclean=True)
+
+    assert unclean == Decision(PartitionState(2, 6, {2: 20}, 10, rec=1), may_have_lost=True, is_unclean=True)

@@ -1,0 +1,64 @@
+"""The lost logs of a broker: those in a failed directory, and those that are missing.
+
+A log is missing if this broker is in the partition's in-sync set under an earlier broker epoch: it had the log then. If
+a log directory is offline, any log that this broker had may be in it. A lost log is not created: empty, it might lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from odradek.broker.metadata.image import BrokerImage, PartitionImage
+from odradek.broker.metadata.leaders.lost_replicas import LostReplica
+from odradek.broker.replication.partition import Partition
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.storage.opening.log_opening import ZERO_TOPIC_ID
+
+
+class LostLogs:
+    """The lost logs of one broker. Without `are_reported` nothing would elect another: a missing log is created then.
+
+    `on_loss` is called when there are more, or when one of them should lead or be in sync again.
+    """
+
+    def __init__(self, node_id: int, log_dirs: LogDirs) -> None:
+        self.are_reported = False
+        self.on_loss: Callable[[], None] = lambda: None
+        self._node_id = node_id
+        self._log_dirs = log_dirs
+        self._without_partition: dict[tuple[bytes, int], LostReplica] = {}
+
+    def all(self, partitions: Iterable[Partition]) -> list[LostReplica]:
+        """Return the lost logs; `partitions` are all of this broker, some of which may be offline."""
+        offline = [LostReplica(each.topic_id, each.index, is_gone=False) for each in partitions if each.offline]
+        return [*offline, *self._without_partition.values()]
+
+    def check(
+        self, log: Log | None, topic_id: bytes, index: int, image: PartitionImage, broker: BrokerImage | None
+    ) -> bool:
+        """Return whether the log of a partition that was on this broker before is lost; `broker`: its registration."""
+        if not self._is_lost(log, topic_id, image, broker):
+            return False
+        is_gone = not self._log_dirs.offline
+        self._without_partition[topic_id, index] = LostReplica(topic_id, index, is_gone)
+        if self._node_id in image.isr:
+            self.on_loss()
+        return True
+
+    def check_offline(self, partition: Partition) -> None:
+        """Report an offline partition again if a new image has this broker as its leader or in its in-sync set."""
+        if partition.offline and (partition.is_leader or self._node_id in partition.isr):
+            self.on_loss()
+
+    def forget(self, topic_id: bytes, index: int) -> None:
+        """Remove a partition: it has a log, or is not on this broker any more."""
+        self._without_partition.pop((topic_id, index), None)
+
+    def _is_lost(self, log: Log | None, topic_id: bytes, image: PartitionImage, broker: BrokerImage | None) -> bool:
+        if log is not None and log.topic_id in (topic_id, ZERO_TOPIC_ID):
+            return False
+        if log is None and self._log_dirs.offline:
+            return True
+        epoch = image.isr.get(self._node_id)
+        return self.are_reported and epoch is not None and broker is not None and epoch < broker.epoch

@@ -1,0 +1,218 @@
+"""Brokers of a cluster that lose logs: a log directory fails while they run, or a log is missing when they start."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.metadata.alter_configs import Change, alter_topic_configs
+from odradek.broker.metadata.image import BrokerImage, PartitionImage
+from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.store import Cmp, Op, StoreUnreachableError, TxnResult
+from odradek.broker.metadata.topics import create_topic
+from odradek.broker.storage.log_dir import LogDir
+from odradek.protocol.errors import ErrorCode
+from tests.broker.test_replication import Cluster
+
+FAILURE = OSError(5, "Input/output error")
+
+
+class Disks(Cluster):
+    """A cluster whose brokers have two log directories each."""
+
+    async def start(self, node_id: int, **properties: str) -> Broker:
+        paths = f"{self._directory}/{node_id}/a,{self._directory}/{node_id}/b"
+        return await super().start(node_id, **{"log_dirs": paths} | properties)
+
+    def image(self, index: int = 0, topic: str = "t") -> PartitionImage:
+        """The partition in the image of the last broker."""
+        return self.brokers[max(self.brokers)].services.metadata.image.topics[topic].partitions[index]
+
+    def directory(self, node_id: int, index: int) -> LogDir:
+        """The directory of a broker that has a partition's log."""
+        found = self.brokers[node_id].log_dirs.directory_of("t", index)
+        assert found is not None
+        return found
+
+    def registered(self) -> dict[int, BrokerImage]:
+        return self.brokers[max(self.brokers)].services.metadata.image.brokers
+
+    async def end_session(self, node_id: int) -> None:
+        """End the lease of a live broker, as the store does after silence."""
+        keys = self.brokers[node_id].services.metadata.keys
+        ((kv, *_), _) = await self.store.range(keys.broker_id(node_id))
+        await self.store.revoke(kv.lease)
+
+    async def configure_topic(self, name: str, value: str) -> None:
+        await alter_topic_configs(self.brokers[max(self.brokers)].services.metadata, "t", [Change(name, value)])
+
+    async def in_second(self, node_id: int, assignment: list[int]) -> int:
+        """Create a topic of which one broker has a log in each directory; return the partition in the second."""
+        metadata = self.brokers[node_id].services.metadata
+        await create_topic(metadata, "t", assignments={0: assignment, 1: assignment})
+        await self.until(lambda: all(self.partition(node, "t", index) for node in assignment for index in (0, 1)))
+        second = self.brokers[node_id].log_dirs.directories[1]
+        return 0 if self.directory(node_id, 0) is second else 1
+
+
+@pytest.fixture
+async def disks(tmp_path: Path) -> AsyncIterator[Disks]:
+    async with AsyncExitStack() as stack:
+        made = Disks(tmp_path)
+        stack.push_async_callback(made.store.close)
+        for node_id in (1, 2, 3):
+            await made.start(node_id)
+        await made.until(lambda: all(len(each.services.metadata.image.brokers) == 3 for each in made.brokers.values()))
+        yield made
+        for node_id in tuple(made.brokers):
+            await made.stop(node_id)
+
+
+class CutOff:
+    """The store as one broker sees it. While `is_cut`, no transaction of that broker arrives."""
+
+    def __init__(self, store: InMemoryStore) -> None:
+        self.is_cut = False
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
+        if self.is_cut:
+            await asyncio.sleep(0.01)
+            raise StoreUnreachableError("cut off")
+        return await self._store.txn(when, then)
+
+
+async def test_a_broker_that_cannot_report_a_failed_directory_stops(disks: Disks, tmp_path: Path) -> None:
+    store = CutOff(disks.store)
+    properties = {"node.id": "4", "log.dirs": f"{tmp_path}/4/a,{tmp_path}/4/b", "log.dir.failure.timeout.ms": "100"}
+    async with Broker(properties, store=store) as broker:  # type: ignore[arg-type]
+        disks.brokers[4] = broker
+        await disks.in_second(4, [4])
+        store.is_cut = True
+
+        broker.log_dirs.directories[1].failure.fail("testing", FAILURE)
+        await asyncio.wait_for(broker.failed.wait(), 30)
+
+        store.is_cut = False
+        del disks.brokers[4]
+
+
+async def test_partitions_in_a_failed_directory_are_led_by_others(disks: Disks) -> None:
+    lost = await disks.in_second(1, [1, 2, 3])
+
+    disks.directory(1, lost).failure.fail("testing", FAILURE)
+
+    await disks.until(lambda: disks.image(lost).leader == 2)
+    await disks.until(lambda: sorted(disks.image(lost).isr) == [2, 3])
+    await disks.until(lambda: sorted(disks.image(1 - lost).isr) == [1, 2, 3])
+    assert (disks.image(1 - lost).leader, disks.image(1 - lost).leader_epoch) == (1, 0)
+    first = disks.brokers[1]
+    await disks.until(lambda: first.services.metadata.image.brokers[1].log_dirs == [first.log_dir.meta.directory_id])
+    assert first.services.metadata.image.brokers[1].epoch == first.services.metadata.broker_epoch
+    assert not first.failed.is_set()
+
+    epoch = first.services.metadata.broker_epoch
+    await disks.stop(1)
+    await disks.until(lambda: 1 not in disks.registered())  # it has ended its session, which does not expire here
+    await disks.start(1)
+    await disks.until(lambda: 1 in disks.registered())
+    assert disks.registered()[1].intact_since == epoch, "it has lost nothing but what it reported"
+
+
+async def test_a_failed_first_directory_is_reported_although_the_broker_stops(disks: Disks) -> None:
+    """After the error the disk may lack what was acknowledged: the broker must not lead it after a restart."""
+    index = 1 - await disks.in_second(1, [1, 2, 3])
+
+    disks.directory(1, index).failure.fail("testing", FAILURE)
+
+    await disks.brokers[1].failed.wait()
+    await disks.until(lambda: sorted(disks.image(index).isr) == [2, 3] and disks.image(index).leader == 2)
+
+
+async def test_a_follower_leaves_the_isr_of_partitions_in_a_failed_directory(disks: Disks) -> None:
+    lost = await disks.in_second(2, [1, 2, 3])
+
+    disks.directory(2, lost).failure.fail("testing", FAILURE)
+
+    await disks.until(lambda: sorted(disks.image(lost).isr) == [1, 3])
+    assert (disks.image(lost).leader, disks.image(lost).leader_epoch) == (1, 0)
+    await disks.until(lambda: sorted(disks.image(1 - lost).isr) == [1, 2, 3])
+
+
+async def test_a_partition_with_its_only_replica_in_a_failed_directory_has_no_leader_until_it_returns(
+    disks: Disks,
+) -> None:
+    lost = await disks.in_second(2, [2])
+
+    disks.directory(2, lost).failure.fail("testing", FAILURE)
+    await disks.until(lambda: disks.image(lost).leader == -1)
+    assert list(disks.image(lost).isr) == [2]
+    epoch = disks.registered()[2].epoch
+    await disks.end_session(2)  # to register again does not bring the log back
+    await disks.until(lambda: 2 in disks.registered() and disks.registered()[2].epoch > epoch)
+    await disks.until(lambda: disks.image(1 - lost).leader == 2)
+    assert disks.image(lost).leader == -1
+
+    await disks.stop(2)
+    await disks.start(2)
+    await disks.until(lambda: disks.image(lost).leader == 2)
+    assert disks.partition(2, "t", lost) is not None
+
+
+async def test_an_unclean_election_skips_the_failed_directory(disks: Disks) -> None:
+    lost = await disks.in_second(1, [1, 2])
+    await disks.stop(2)
+    await disks.until(lambda: list(disks.image(lost).isr) == [1])
+    await disks.configure_topic("unclean.leader.election.enable", "true")
+
+    disks.directory(1, lost).failure.fail("testing", FAILURE)
+    await disks.until(lambda: disks.image(lost).leader == -1)
+    await disks.start(2)
+
+    await disks.until(lambda: disks.image(lost).leader == 2)
+
+
+async def test_a_broker_with_a_missing_log_does_not_lead_with_an_empty_one(disks: Disks, tmp_path: Path) -> None:
+    await disks.in_second(1, [1, 2])
+    assert await disks.produce(1, b"kept") is ErrorCode.NONE
+    await disks.stop(2)
+    await disks.stop(1)
+    await disks.until(lambda: (disks.image().leader, list(disks.image().isr)) == (-1, [1]))
+    [path] = (tmp_path / "1").glob("*/t-0")
+    shutil.rmtree(path)
+
+    await disks.start(1)
+    await disks.start(2)
+
+    assert disks.image().leader == -1
+    assert disks.partition(1) is None
+    await disks.configure_topic("unclean.leader.election.enable", "true")
+    await disks.until(lambda: disks.image().leader == 2 and sorted(disks.image().isr) == [1, 2])
+    assert await disks.values(2) == [b"kept"]
+    assert disks.log_bytes(1) == disks.log_bytes(2) != b""
+
+
+async def test_an_only_replica_that_is_gone_begins_anew(disks: Disks, tmp_path: Path) -> None:
+    await disks.in_second(1, [1])
+    path = next(path for path in (tmp_path / "1").glob("*/t-*"))
+    index = int(path.name[-1])
+    await disks.stop(1)
+    shutil.rmtree(path)
+
+    await disks.start(1)
+
+    await disks.until(lambda: disks.image(index).leader == 1)
+    await disks.until(lambda: disks.partition(1, "t", index) is not None)
+    assert disks.image(index).leader_epoch > 1
+    partitions = disks.brokers[1].services.partitions
+    assert not partitions.losses.all(partitions)
