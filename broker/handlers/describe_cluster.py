@@ -1,16 +1,16 @@
 """DescribeCluster (60), versions 0–2: the brokers, the controller and the cluster id (KIP-700).
 
 Version 1 names the kind of endpoint (KIP-919): 1 brokers, 2 controllers. Controllers have no endpoints of their own, so
-kind 2 is MISMATCHED_ENDPOINT_TYPE, as from an Apache Kafka broker. Version 2 may request fenced brokers; there are
-none, because a broker without a session is not registered. Without access rules, the authorized operations are all
-operations on a cluster, if the request includes them.
+kind 2 is MISMATCHED_ENDPOINT_TYPE, as from an Apache Kafka broker. From version 2 on a request may include fenced
+brokers: those that are starting, and those that are down and were not unregistered. Without access rules, the
+authorized operations are all operations on a cluster, if the request includes them.
 """
 
 from __future__ import annotations
 
 from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_REQUESTED
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.endpoints import administrator, broker_endpoints
+from odradek.broker.request.endpoints import administrator, broker_endpoints, fenced_endpoints
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_cluster import (
@@ -29,11 +29,15 @@ def handle(services: Services, context: RequestContext, request: DescribeCluster
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         raise KafkaError(code, f"a broker does not serve endpoint type {request.endpoint_type}")
     image = services.metadata.image
+    brokers = [DescribeClusterBroker(*endpoint) for endpoint in broker_endpoints(services, context)]
+    if request.include_fenced_brokers:
+        fenced = fenced_endpoints(services, context)
+        brokers += [DescribeClusterBroker(*endpoint, is_fenced=True) for endpoint in fenced]
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,
         cluster_id=image.cluster_id or "",
         controller_id=administrator(services),
-        brokers=[DescribeClusterBroker(*endpoint) for endpoint in broker_endpoints(services, context)],
+        brokers=brokers,
         cluster_authorized_operations=(
             ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),

@@ -7,9 +7,11 @@ So clients reconnect the same way: behind a port forward, under another host nam
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from odradek.broker.metadata.image import BrokerImage
+from odradek.broker.metadata.values import KnownBroker, Listener
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 
@@ -45,9 +47,26 @@ def broker_endpoint(services: Services, context: RequestContext, broker: BrokerI
     if broker.node_id == services.config.node_id and services.config.advertised_listeners is None:
         host, port = context.local_address
         return Endpoint(broker.node_id, host, port, broker.rack)
-    for listener in broker.listeners:
+    return _endpoint(context, broker.node_id, broker.listeners, broker.rack)
+
+
+def fenced_endpoints(services: Services, context: RequestContext) -> list[Endpoint]:
+    """The last addresses of the brokers that are known but down, and of those that are starting, by node id."""
+    image = services.metadata.image
+    fenced: dict[int, BrokerImage | KnownBroker] = {**image.known, **image.registered}
+    found = (
+        _endpoint(context, node_id, fenced[node_id].listeners, fenced[node_id].rack)
+        for node_id in sorted(fenced.keys() - image.brokers.keys())
+    )
+    return [endpoint for endpoint in found if endpoint is not None]
+
+
+def _endpoint(
+    context: RequestContext, node_id: int, listeners: Iterable[Listener], rack: str | None
+) -> Endpoint | None:
+    for listener in listeners:
         if listener.name == context.listener_name:
-            return Endpoint(broker.node_id, listener.host, listener.port, broker.rack)
+            return Endpoint(node_id, listener.host, listener.port, rack)
     return None
 
 

@@ -30,8 +30,10 @@ from odradek.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
 )
+from odradek.protocol.messages.describe_cluster import DescribeClusterRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.wire import Wire
 
@@ -261,3 +263,24 @@ async def test_the_offsets_topic_needs_its_full_replication_factor(start: Start)
         assert found.coordinators[0].error_code == ErrorCode.NONE
     partitions = first.services.metadata.image.topics["__consumer_offsets"].partitions
     assert {len(each.replicas) for each in partitions} == {3}
+
+
+async def test_a_broker_that_is_down_is_fenced_until_it_is_unregistered(
+    tmp_path: Path, store: InMemoryStore, start: Start
+) -> None:
+    first = await start(1)
+    async with Broker({"node.id": "2", "log.dirs": str(tmp_path / "2"), "broker.rack": "b"}, store=store) as second:
+        await _seen(first, second)
+        port = second.port
+    while 2 in first.services.metadata.image.brokers:
+        await first.services.metadata.wait_for_revision(first.services.metadata.image.revision + 1)
+
+    async def described(wire: Wire, *, fenced: bool) -> list[tuple[int, int, str | None, bool]]:
+        found = await wire.ask(DescribeClusterRequest(include_fenced_brokers=fenced), 2)
+        return [(row.broker_id, row.port, row.rack, row.is_fenced) for row in found.brokers]
+
+    async with Wire("127.0.0.1", first.port) as wire:
+        assert await described(wire, fenced=False) == [(1, first.port, None, False)]
+        assert await described(wire, fenced=True) == [(1, first.port, None, False), (2, port, "b", True)]
+        assert (await wire.ask(UnregisterBrokerRequest(2), 0)).error_code == ErrorCode.NONE
+        assert await described(wire, fenced=True) == [(1, first.port, None, False)]
