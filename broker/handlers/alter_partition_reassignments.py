@@ -3,47 +3,62 @@
 | replicas in the request | answer |
 |---|---|
 | of a partition that does not exist | UNKNOWN_TOPIC_OR_PARTITION |
-| null: cancel the reassignment | NO_REASSIGNMENT_IN_PROGRESS |
-| none, one twice, or on a broker that is not alive | INVALID_REPLICA_ASSIGNMENT |
+| null: cancel the reassignment; none is running | NO_REASSIGNMENT_IN_PROGRESS |
+| null; only added replicas are in sync, and the topic allows no unclean election | INVALID_REPLICA_ASSIGNMENT |
+| none, one twice, or on an unknown broker | INVALID_REPLICA_ASSIGNMENT |
 | another number of them, if version 1 forbids it (KIP-860) | INVALID_REPLICATION_FACTOR |
-| the current ones | NONE |
-| others | INVALID_REPLICA_ASSIGNMENT |
+| any others | NONE: the reassignment has begun |
 
-Differs from Kafka in the last line: replicas cannot be moved yet. A cluster of one broker has no other place for them.
+The response is sent when the beginning has reached this broker's image; the controller completes the reassignment when
+the added replicas are in sync.
 """
 
 from __future__ import annotations
 
-from odradek.broker.metadata.placement import Candidates, check_replicas
-from odradek.broker.metadata.topics import find_partition
+from odradek.broker.metadata.leaders.requested_reassignments import WantedReplicas, reassign
+from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from odradek.protocol.plural import pluralize
+
+_PARTITIONS_AT_ONCE = 60
+"""As many as fit into one transaction."""
 
 
-def handle(
+async def handle(
     services: Services, context: RequestContext, request: AlterPartitionReassignmentsRequest
-) -> Steps[AlterPartitionReassignmentsResponse]:
-    responses = []
-    for topic in request.topics:
-        rows = []
-        for partition in topic.partitions:
-            rows.append(_reassign(services, request, topic.name, partition))
-            yield
-        responses.append(ReassignableTopicResponse(topic.name, rows))
+) -> AlterPartitionReassignmentsResponse:
+    wanted = {
+        (topic.name, partition.partition_index): WantedReplicas(
+            topic.name, partition.partition_index, partition.replicas
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    errors: dict[tuple[str, int], KafkaError | None] = {}
+    time_slice = services.time_slices.begin(context.connection)
+    with time_limit(request.timeout_ms):
+        keys = list(wanted)
+        for first in range(0, len(keys), _PARTITIONS_AT_ONCE):
+            await time_slice.step()
+            chunk = keys[first : first + _PARTITIONS_AT_ONCE]
+            errors |= await _reassign(services, [wanted[key] for key in chunk], request)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
-        responses=responses,
+        responses=[
+            ReassignableTopicResponse(
+                topic.name,
+                [_row(each.partition_index, errors[topic.name, each.partition_index]) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ],
     )
 
 
@@ -53,30 +68,19 @@ def error_response(
     return AlterPartitionReassignmentsResponse(error_code=code, error_message=message or None)
 
 
-def _reassign(
-    services: Services, request: AlterPartitionReassignmentsRequest, topic: str, wanted: ReassignablePartition
-) -> ReassignablePartitionResponse:
+async def _reassign(
+    services: Services, wanted: list[WantedReplicas], request: AlterPartitionReassignmentsRequest
+) -> dict[tuple[str, int], KafkaError | None]:
+    metadata = services.metadata
+    errors: list[KafkaError | None]
     try:
-        _check(services, request, topic, wanted)
-    except KafkaError as error:
-        return ReassignablePartitionResponse(wanted.partition_index, error.code, error.detail)
-    return ReassignablePartitionResponse(wanted.partition_index, ErrorCode.NONE, None)
+        errors = await reassign(metadata, wanted, changes_factor=request.allow_replication_factor_change)
+    except KafkaError as error:  # of the store: it concerns all of them
+        errors = [error] * len(wanted)
+    return {(each.topic, each.partition_index): error for each, error in zip(wanted, errors, strict=True)}
 
 
-def _check(
-    services: Services, request: AlterPartitionReassignmentsRequest, topic: str, wanted: ReassignablePartition
-) -> None:
-    image = services.metadata.image
-    partition = find_partition(image, topic, wanted.partition_index)
-    if wanted.replicas is None:
-        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{topic}-{wanted.partition_index} is not being moved")
-    check_replicas(wanted.partition_index, wanted.replicas, Candidates.of(image))
-    if len(wanted.replicas) != len(partition.replicas) and not request.allow_replication_factor_change:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"the partition has {pluralize(len(partition.replicas), 'replica')}, not {len(wanted.replicas)}",
-        )
-    if wanted.replicas != partition.replicas:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"the replicas stay on {partition.replicas}: they cannot be moved"
-        )
+def _row(index: int, error: KafkaError | None) -> ReassignablePartitionResponse:
+    if error is None:
+        return ReassignablePartitionResponse(index, ErrorCode.NONE, None)
+    return ReassignablePartitionResponse(index, error.code, error.detail)

@@ -10,7 +10,7 @@ change anything. The controller acts on images: it searches the topics that a ne
 joined or left, for partitions whose leader must change. The outcome of a transaction, or the reason of its failure, is
 in a newer image, so it polls nothing.
 
-Any broker creates topics, alters configurations and runs
+The controller also completes reassignments (`reassignment`). Any broker creates topics, alters configurations and runs
 elections on request; the controller has no part in that.
 """
 
@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, TopicImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leaders.leadership import choose_leader
+from odradek.broker.metadata.leaders.reassignment import complete
 from odradek.broker.metadata.leaders.state_changes import StateChange, transactions
 from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.store import (
@@ -183,6 +184,8 @@ class Controller:
             unclean = self._allows_unclean(topic)
             for index, partition in enumerate(topic.partitions):
                 decision = choose_leader(partition, image.brokers, unclean=unclean)
+                if decision is None and partition.adding_replicas + partition.removing_replicas:
+                    decision = complete(partition, image.brokers)
                 if decision is not None:
                     yield StateChange(topic, index, decision)
 

@@ -1,0 +1,72 @@
+"""Requests for reassignments (KIP-455): checked, begun or cancelled, by any broker; `reassignment` has the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from odradek.broker.metadata.image import MetadataImage, PartitionImage
+from odradek.broker.metadata.leaders.reassignment import begin, invalid, is_running, revert
+from odradek.broker.metadata.leaders.requested_changes import change_on_request
+from odradek.broker.metadata.leaders.state_changes import StateChange
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.topics import find_partition
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+
+class WantedReplicas(NamedTuple):
+    """The replicas that a partition shall have; None: those that it had before the present reassignment."""
+
+    topic: str
+    partition_index: int
+    replicas: Sequence[int] | None
+
+
+async def reassign(
+    metadata: Metadata,
+    wanted: Sequence[WantedReplicas],
+    *,
+    changes_factor: bool,
+) -> list[KafkaError | None]:
+    """Begin these reassignments, or cancel them; return the error of each, or None, when the image has them.
+
+    `changes_factor`: whether the number of replicas may change (KIP-860). The errors: UNKNOWN_TOPIC_OR_PARTITION,
+    NO_REASSIGNMENT_IN_PROGRESS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR. Raises `KafkaError`
+    KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT.
+    """
+    return await change_on_request(metadata, wanted, partial(_decide, metadata, changes_factor))
+
+
+def _decide(
+    metadata: Metadata, changes_factor: bool, image: MetadataImage, wanted: WantedReplicas
+) -> StateChange | None:
+    partition = find_partition(image, wanted.topic, wanted.partition_index)
+    topic = image.topics[wanted.topic]
+    if wanted.replicas is None:
+        decision = revert(partition, image.brokers, unclean=metadata.allows_unclean(topic))
+    else:
+        _check(image, partition, wanted.replicas, changes_factor)
+        if list(wanted.replicas) == partition.replicas and not is_running(partition):
+            return None
+        decision = begin(partition, wanted.replicas, image.brokers)
+    return StateChange(topic, wanted.partition_index, decision)
+
+
+def _check(image: MetadataImage, partition: PartitionImage, replicas: Sequence[int], changes_factor: bool) -> None:
+    """Raise `KafkaError` if a partition cannot have these replicas. The texts are Kafka's."""
+    if not replicas:
+        raise invalid("The manual partition assignment includes an empty replica list.")
+    for node_id in sorted(replicas):
+        if node_id not in image.registered and node_id not in image.known:
+            raise invalid(
+                f"The manual partition assignment includes broker {node_id}, but no such broker is registered."
+            )
+        if replicas.count(node_id) > 1:
+            raise invalid(f"The manual partition assignment includes the broker {node_id} more than once.")
+    factor = len(set(partition.replicas) - set(partition.removing_replicas))
+    if len(replicas) != factor and not changes_factor:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {factor} to {len(replicas)}",
+        )
