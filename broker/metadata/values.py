@@ -159,7 +159,7 @@ def encode(value: msgspec.Struct, previous: bytes = b"") -> bytes:
     """Return the JSON of `value`, and of the fields of the replaced `previous` that this version does not have."""
     if not previous:
         return _encode(value)
-    known = {field.encode_name for field in msgspec.structs.fields(value)}
+    known = value.__struct_encode_fields__
     unknown: dict[str, Any] = {
         name: content for name, content in msgspec.json.decode(previous).items() if name not in known
     }
