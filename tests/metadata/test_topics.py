@@ -357,3 +357,17 @@ async def test_lost_answers_change_no_growth(start: Start, what: str) -> None:
 
     assert len(metadata.image.topics["t"].partitions) == 130
     await store.close()
+
+
+async def test_a_topic_is_created_while_a_known_broker_is_down(shared: InMemoryStore, start: Start) -> None:
+    first, second, third = [await start(shared, node_id) for node_id in (1, 2, 3)]
+    await until(first, lambda image: len(image.brokers) == 3)
+    await second.stop()
+    await until(first, lambda image: sorted(image.brokers) == [1, 3])
+
+    topic = await create_topic(first, "t", 2, 3)
+
+    assert [each.replicas for each in topic.partitions] == [[1, 3, 2], [3, 1, 2]]
+    assert [each.leader for each in topic.partitions] == [1, 3]
+    in_sync = {1: first.broker_epoch, 3: third.broker_epoch}
+    assert [each.isr for each in topic.partitions] == [in_sync] * 2
