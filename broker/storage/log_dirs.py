@@ -38,7 +38,7 @@ class LogDirs:
         self.directories = tuple(directories)
         self.logs: dict[Partition, Log] = {}
         self._directory_of: dict[Partition, LogDir] = {}
-        self._being_made: Counter[LogDir] = Counter()
+        self._counts: Counter[LogDir] = Counter()  # of the logs in each, with those that are being created
         self._lock = Lock()  # between threads that create logs: each must see the choices of the others
         for directory in self.directories:  # those that are open already
             self._take_logs_of(directory)
@@ -116,6 +116,7 @@ class LogDirs:
                 raise LogDirRefusedError(f"{key[0]}-{key[1]} is in two log directories, {other} and {directory.path}")
             self.logs[key] = log
             self._directory_of[key] = directory
+        self._counts[directory] = len(directory.logs)
 
     def directory_of(self, topic: str, partition: int) -> LogDir | None:
         """The directory of a partition's log, online or not."""
@@ -139,32 +140,45 @@ class LogDirs:
         Raises as `LogDir.create_log`, and KAFKA_STORAGE_ERROR if no directory is left.
         """
         key = topic, partition
-        with self._lock:
-            directory = self._directory_of.get(key) or self._next_directory()
-            self._being_made[directory] += 1
+        directory = self._directory_of.get(key)
+        if directory is not None:
+            return directory.create_log(topic, partition, topic_id, config)
+        directory = self._next_directory()
         try:
             log = directory.create_log(topic, partition, topic_id, config)
-        finally:
-            with self._lock:
-                self._being_made[directory] -= 1
+        except BaseException:
+            self._count(directory, -1)
+            raise
         self._directory_of[key] = directory
         self.logs[key] = log
         return log
 
     def _next_directory(self) -> LogDir:
-        if not self.online:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "all log directories have failed")
-        return min(self.online, key=lambda each: len(each.logs) + self._being_made[each])
+        """Return the directory for a new log, and count the log."""
+        with self._lock:
+            if not self.online:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "all log directories have failed")
+            directory = min(self.online, key=self._counts.__getitem__)
+            self._counts[directory] += 1
+            return directory
+
+    def _count(self, directory: LogDir, change: int) -> None:
+        with self._lock:
+            self._counts[directory] += change
 
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
         """Remove a partition's log; see `LogDir.delete_log`."""
-        job = self._directory_with(topic, partition).delete_log(topic, partition)
+        directory = self._directory_with(topic, partition)
+        job = directory.delete_log(topic, partition)
+        self._count(directory, -1)
         del self.logs[topic, partition], self._directory_of[topic, partition]
         return job
 
     def set_log_aside(self, topic: str, partition: int) -> None:
         """Remove a stray partition's log, but keep its files; see `LogDir.set_log_aside`."""
-        self._directory_with(topic, partition).set_log_aside(topic, partition)
+        directory = self._directory_with(topic, partition)
+        directory.set_log_aside(topic, partition)
+        self._count(directory, -1)
         del self.logs[topic, partition], self._directory_of[topic, partition]
 
     def _directory_with(self, topic: str, partition: int) -> LogDir:
