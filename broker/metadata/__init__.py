@@ -12,7 +12,7 @@
 | `cluster_record` | the id of the cluster; which store a broker accepts |
 | `freeze` | the image stays as it is while the store does not have the cluster |
 | `registration`, `unregistration` | broker epochs and losses between two runs; removing a broker for good |
-| `leaders` | the controller, elections, and the decisions who leads a partition |
+| `leaders` | the controller, elections, reassignments |
 | `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |
 | `deleted_topics` | the records of deletions, without which no log is deleted |
 | `alter_configs` | changing properties at run time |

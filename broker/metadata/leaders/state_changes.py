@@ -1,7 +1,7 @@
 """Transactions that change the states of partitions: as many in each as the store allows.
 
 ```
-compares   what the caller wants, for example that it is still the controller
+compares   the conditions of the caller, for example that it is still the controller
            the state of each partition, as it was when the change was decided
            the registration of each broker that is to lead: it runs, and has lost nothing since
 writes     the state of each partition, and its assignment if its replicas change
