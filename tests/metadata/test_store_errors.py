@@ -8,18 +8,35 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from odradek.broker.metadata.store.memory import InMemoryStore
-from odradek.broker.metadata.store.store import Cmp, Op, StoreAccessError, StoreError, StoreFullError, TxnResult
+from odradek.broker.metadata.store.store import (
+    KV,
+    Cmp,
+    Op,
+    Put,
+    StoreAccessError,
+    StoreError,
+    StoreFullError,
+    StoreUnreachableError,
+    TxnResult,
+)
 from odradek.broker.metadata.topics import create_topic
 from tests.metadata.conftest import Start, until
 
 
 class _RefusingStore(InMemoryStore):
-    """Refuses every transaction while `error` is set; `refused` is set by the first."""
+    """Refuses every transaction while `error` is set; `refused` is set by the first. `unreachable`: failing reads."""
 
     def __init__(self) -> None:
         super().__init__()
         self.error: StoreError | None = None
         self.refused = asyncio.Event()
+        self.unreachable = 0
+
+    async def range(self, prefix: bytes) -> tuple[list[KV], int]:
+        if self.unreachable:
+            self.unreachable -= 1
+            raise StoreUnreachableError("no server answered")
+        return await super().range(prefix)
 
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
         if self.error is not None:
@@ -53,4 +70,19 @@ async def test_a_controller_elects_when_the_store_accepts_its_transactions_again
 
     image = await until(first, lambda image: image.topics["t"].partitions[0].leader == 1)
     assert list(image.topics["t"].partitions[0].isr) == [1]
+    assert failures == []
+
+
+async def test_metadata_are_read_again_when_the_store_can_be_reached(store: _RefusingStore, start: Start) -> None:
+    """The store has dropped changes that the watch needs, and cannot be reached at that moment."""
+    failures: list[BaseException] = []
+    metadata = await start(store, failures=failures)
+    for number in range(20_000):  # more revisions than it keeps, without a turn of the loop for the watch in between
+        store._apply(store._plan((Put(metadata.keys.topic_config("x"), b'{"n":"%d"}' % number),)))
+    store.unreachable = 2
+
+    image = await until(metadata, lambda image: "x" in image.topic_configs)
+
+    assert image.topic_configs["x"][0] == {"n": "19999"}
+    assert store.unreachable == 0
     assert failures == []

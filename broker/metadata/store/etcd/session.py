@@ -86,7 +86,7 @@ class EtcdSession:
         await asyncio.gather(self._keeping_alive, return_exceptions=True)
 
     async def _keep_alive(self, sent: float) -> None:
-        interval = min(self._client.options.heartbeat, self.ttl / _KEEP_ALIVES_PER_TTL)
+        interval = renewal_interval(self._client.options.heartbeat, self.ttl)
         while True:
             await asyncio.sleep(sent + interval - self._clock.boot_time())
             try:
@@ -122,6 +122,11 @@ async def revoke(client: Client, lease: int) -> None:
         await client.read(LEASE_REVOKE, lease_request(lease))
     except LeaseLostError:
         pass
+
+
+def renewal_interval(heartbeat: float, ttl: int) -> float:
+    """Return the seconds between two renewals: the broker's heartbeat, or a fifth of the lease if that is less."""
+    return min(heartbeat, ttl / _KEEP_ALIVES_PER_TTL)
 
 
 def _deadline(sent: float, ttl: int) -> float:

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from odradek.broker.clock import SystemClock
+from odradek.broker.metadata.store.etcd.session import renewal_interval
 from odradek.broker.metadata.store.store import Put, Watch
 from odradek.broker.testing.clock import ManualClock
 from tests.metadata.store.etcd.conftest import Open
@@ -36,6 +37,13 @@ async def test_the_deadline_is_earlier_than_the_end_of_the_lease_by_a_margin(
 
     assert session.ttl == ttl
     assert session.deadline() == pytest.approx(1000 + ttl - margin)
+
+
+@pytest.mark.parametrize(
+    ("heartbeat", "ttl", "interval"), [(2.0, 8, 1.6), (2.0, 60, 2.0), (0.5, 2, 0.4), (0.1, 2, 0.1)]
+)
+def test_a_lease_is_renewed_with_each_heartbeat_or_five_times(heartbeat: float, ttl: int, interval: float) -> None:
+    assert renewal_interval(heartbeat, ttl) == interval
 
 
 async def test_each_answer_moves_the_deadline(one: etcd.Cluster, open_store: Open) -> None:
