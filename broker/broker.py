@@ -53,6 +53,7 @@ from odradek.broker.startup.metadata_store import (
     SEEN_REVISION_INTERVAL_MS,
     Readiness,
     SeenRevision,
+    check_alone,
     check_leader_epochs,
     directories_state,
     open_shared_store,
@@ -294,6 +295,8 @@ class Broker:
         if not self._is_member:
             await open_log_dirs(log_dirs, config, threads, self._clock, config.cluster_id)
             stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
+            if not self._read_only:
+                await threads.run(check_alone, log_dirs)
             store: MetadataStore = await SqliteStore.open(
                 await store_path(log_dirs.first.path, self._read_only, threads, stack)
             )

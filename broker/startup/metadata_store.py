@@ -34,6 +34,7 @@ from odradek.broker.randomness import Randomness
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.storage.checkpoints.metadata_revision import SeenMetadata
 from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.storage.names import METADATA_REVISION
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.uuids import uuid_to_text
 
@@ -74,6 +75,19 @@ async def store_path(log_dir: Path, read_only: bool, threads: DiskThreads, stack
     stack.callback(shutil.rmtree, copy, ignore_errors=True)
     await threads.run(copy_store, path, copy)
     return copy / FILE_NAME
+
+
+def check_alone(log_dirs: LogDirs) -> None:
+    """Raise `RegistrationError` if the open log directories are of a broker whose metadata are in etcd. Blocks.
+
+    Without that, their partitions would become topics of a broker alone: see `adoption`.
+    """
+    if log_dirs.seen_metadata().revision and not (log_dirs.first.path / FILE_NAME).exists():
+        raise RegistrationError(
+            f"the log directories are of a broker of cluster {log_dirs.first.meta.cluster_id}, whose metadata are in"
+            " etcd: set metadata.etcd.endpoints. To make it a broker alone, with the partitions that it has, remove"
+            f" {METADATA_REVISION} from each of them"
+        )
 
 
 async def open_shared_store(

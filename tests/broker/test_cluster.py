@@ -244,6 +244,27 @@ async def test_a_log_with_a_later_leader_epoch_than_the_store_takes_no_broker(
         await start(1)
 
 
+async def test_a_broker_of_a_cluster_does_not_start_without_its_store(tmp_path: Path, start: Start) -> None:
+    """It would take its logs for those of a broker alone, and lead all of them."""
+    properties = {"node.id": "1", "log.dirs": str(tmp_path / "1")}
+    broker = await start(1)
+    async with Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+    await broker.stop()
+
+    with pytest.raises(
+        RegistrationError, match=rf"of cluster {broker.log_dir.meta.cluster_id}.*metadata.etcd.endpoints"
+    ):
+        async with Broker(properties):
+            pass
+
+    async with Broker(properties, read_only=True) as reader:
+        assert list(reader.log_dirs.logs) == [("t", 0)]
+    (tmp_path / "1" / METADATA_REVISION).unlink()
+    async with Broker(properties) as alone:
+        assert list(alone.services.metadata.image.topics) == ["t"]
+
+
 async def test_a_broker_alone_stores_no_revision(tmp_path: Path) -> None:
     async with Broker({"log.dirs": str(tmp_path)}):
         pass
