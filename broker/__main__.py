@@ -31,9 +31,10 @@ from odradek.broker.startup.embedded_config import READ_ONLY
 from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.broker.structured_logging import StructuredLogger, configure
+from odradek.protocol.errors import KafkaError
 
 _LOG = StructuredLogger("odradek.broker")
-_STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, OSError)
+_STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, KafkaError, OSError)
 
 
 def main(arguments: Sequence[str], program: str = "python -m broker") -> int:

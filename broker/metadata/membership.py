@@ -26,7 +26,14 @@ from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.registration import Identity, Registration
-from odradek.broker.metadata.store.store import TEMPORARY_ERRORS, MetadataStore, Session
+from odradek.broker.metadata.store.commit import until_reached
+from odradek.broker.metadata.store.store import (
+    TEMPORARY_ERRORS,
+    LeaseLostError,
+    MetadataStore,
+    Session,
+    StoreUnreachableError,
+)
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
@@ -105,6 +112,18 @@ class Membership:
         await self._before_serving()
         await self._wait_for_revision(await self._registration.run())
 
+    async def join(self) -> None:
+        """As `register`, for the first time; waits while the store cannot be reached."""
+        await until_reached(self._register_anew)
+
+    async def serve_first(self) -> None:
+        """As `serve`, for the first time; registers again if the session is lost meanwhile."""
+        try:
+            await self.serve()
+        except (LeaseLostError, StoreUnreachableError) as error:
+            _LOG.warning("not registered yet", reason=str(error))
+            await self._register_again()
+
     async def keep(self) -> None:
         """Register again whenever the session is lost, until cancelled.
 
@@ -134,13 +153,17 @@ class Membership:
             for task in waiting:
                 task.cancel()
 
+    async def _register_anew(self) -> None:
+        """As `register`; first end the session of a registration that is gone, or of an attempt that failed."""
+        if self._session is not None:
+            await self._session.revoke()
+        await self.register()
+
     async def _register_again(self) -> None:
-        assert self._session is not None
         while True:
             try:
                 await self._wait_until_usable()
-                await self._session.revoke()  # of a failed attempt, too
-                await self.register()
+                await self._register_anew()
                 await self.serve()
             except TEMPORARY_ERRORS as error:
                 _LOG.warning("not registered yet", reason=str(error))

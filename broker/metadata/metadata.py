@@ -28,7 +28,7 @@ from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.membership import Membership
 from odradek.broker.metadata.registration import Identity, Installation, RegistrationError
-from odradek.broker.metadata.store.commit import commit
+from odradek.broker.metadata.store.commit import commit, until_reached
 from odradek.broker.metadata.store.store import (
     KV,
     TEMPORARY_ERRORS,
@@ -141,10 +141,10 @@ class Metadata:
             on_epoch=self._registered,
             before_serving=self._prepare_to_serve,
         )
-        await membership.register()
+        await membership.join()
         await self._load()
         self._start_task("metadata watch", self._follow())
-        await membership.serve()
+        await membership.serve_first()
         self._start_task("membership", membership.keep())
         # Not before this broker runs: a controller elects no broker that is still starting.
         self._start_task("controller", self._controller.run())
@@ -267,10 +267,10 @@ class Metadata:
         try:
             async with limited():
                 await self._freeze.over()
-                found, _ = await self.store.range(key)
+                kv, _ = await until_reached(lambda: read_key(self.store, key))
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        return next((kv for kv in found if kv.key == key), None)
+        return kv
 
     def allows_unclean(self, topic: TopicImage) -> bool:
         """Return whether a topic prefers a leader that lacks records to none."""
@@ -279,7 +279,7 @@ class Metadata:
     async def _check_cluster(self) -> None:
         cluster_id = self._installation.cluster_id
         if self.is_shared:
-            stored = await find_cluster(self.store, self.keys)
+            stored = await until_reached(lambda: find_cluster(self.store, self.keys))
         else:
             record = ClusterRecord(cluster_id, self.clock.time_ms())
             stored = await begin_cluster(self.store, self.keys, record, adopts=True)

@@ -25,6 +25,7 @@ from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.registration import RegistrationError
+from odradek.broker.metadata.store.commit import until_reached
 from odradek.broker.metadata.store.opening import open_store
 from odradek.broker.metadata.store.sqlite import FILE_NAME, copy_store
 from odradek.broker.metadata.store.store import TEMPORARY_ERRORS, MetadataStore, StoreUnreachableError
@@ -129,7 +130,8 @@ async def shared_cluster_id(
     Raises `RegistrationError`, `StoreError`.
     """
     new = ClusterRecord(config.cluster_id or uuid_to_text(randomness.uuid()), clock.time_ms())
-    return await cluster_to_join(store, Keys(config.metadata_etcd_namespace), config.node_id, directories, new)
+    keys = Keys(config.metadata_etcd_namespace)
+    return await until_reached(lambda: cluster_to_join(store, keys, config.node_id, directories, new))
 
 
 def directories_state(log_dirs: LogDirs) -> DirectoriesState:

@@ -1,8 +1,10 @@
-"""Transactions with a definite outcome: repeated while it is unknown."""
+"""Transactions with a definite outcome: repeated while it is unknown. Reads that wait for the store."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
 
 from odradek.broker.metadata.store.store import (
     KV,
@@ -16,6 +18,22 @@ from odradek.broker.metadata.store.store import (
     TxnResult,
     UnknownOutcomeError,
 )
+
+T = TypeVar("T")
+
+_RETRY_SECONDS: Final = 0.1
+
+
+async def until_reached(call: Callable[[], Awaitable[T]]) -> T:
+    """Return the result of `call`, which is repeated while no server of the store answers.
+
+    Waits as long as that is so. A caller that has a time-out cancels it. Raises what else `call` raises.
+    """
+    while True:
+        try:
+            return await call()
+        except StoreUnreachableError:
+            await asyncio.sleep(_RETRY_SECONDS)  # the store itself has waited, too, unless a connection broke
 
 
 async def commit(store: MetadataStore, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
