@@ -63,13 +63,12 @@ class BrokerGauges:
         if services is None or log_dirs is None or self._cleaner is None:
             return Gauges(broker_state=self.state)
         image = services.metadata.image
-        node_id = services.config.node_id
         gauges = Gauges(
             broker_state=self.state,
             partition_count=len(services.partitions),
             offline_log_directories=len(log_dirs.offline),
             log_directories={str(each.path): each.failure.error is not None for each in log_dirs.directories},
-            is_active_controller=image.controller_id == node_id,
+            is_active_controller=_is_active_controller(services),
             metadata_frozen=services.metadata.why_frozen is not None,
             fetch_sessions=len(services.fetch_sessions),
             fetch_session_partitions=services.fetch_sessions.partitions_count,
@@ -201,6 +200,13 @@ def _replication_factor(partition: Partition) -> int:
     """Return the number of replicas without those that a reassignment adds (KIP-352)."""
     adding = () if partition.image is None else partition.image.adding_replicas
     return len(partition.replicas) - len(adding)
+
+
+def _is_active_controller(services: Services) -> bool:
+    """Return whether this broker is the controller for certain: without a session another one may be."""
+    metadata = services.metadata
+    is_controller = metadata.image.controller_id == services.config.node_id
+    return is_controller and services.clock.boot_time() < metadata.lease_deadline()
 
 
 def _count_cluster(gauges: Gauges, image: MetadataImage) -> None:

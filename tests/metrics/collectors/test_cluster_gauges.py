@@ -9,10 +9,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.leaders.elections import PREFERRED, UNCLEAN, elect
 from odradek.broker.metadata.topics import create_topic
 from odradek.protocol.errors import ErrorCode
-from tests.broker.test_replication import Cluster
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from tests.broker.replicating import Cluster, three_brokers
 from tests.metrics.collectors.scraping import Samples, of
 from tests.wire import Wire
 
@@ -20,6 +20,9 @@ REPLICAS = "kafka_server_replicamanager_"
 CONTROLLER = "kafka_controller_kafkacontroller_"
 FETCHERS = "kafka_server_replicafetchermanager_"
 TOPICS = "kafka_server_brokertopicmetrics_"
+# A slow machine must not make a follower lag: only a stop changes the in-sync sets.
+PROPERTIES = {"metrics_port": "0", "replica_lag_time_max_ms": "600000"}
+PREFERRED, UNCLEAN = 0, 1
 UNCLEAN_ELECTIONS = "kafka_controller_controllerstats_uncleanleaderelections_total"
 
 
@@ -52,12 +55,18 @@ class Pages:
         self.cluster = cluster
 
     async def start(self, node_id: int) -> None:
-        # A slow machine must not make a follower lag: only a stop changes the in-sync sets.
-        await self.cluster.start(node_id, metrics_port="0", replica_lag_time_max_ms="600000")
+        await self.cluster.start(node_id, **PROPERTIES)
 
     async def read(self) -> Read:
         """Scrape the page of every broker."""
         return Read({node: await scrape(broker) for node, broker in self.cluster.brokers.items()})
+
+    async def elect(self, node_id: int, kind: int, topic: str, index: int) -> None:
+        """Request an election from a broker, as an administrator does."""
+        async with Wire("127.0.0.1", self.cluster.brokers[node_id].port) as wire:
+            response = await wire.ask(ElectLeadersRequest(kind, [TopicPartitions(topic, [index])], 30_000), 2)
+        [elected] = response.replica_election_results
+        assert [row.error_code for row in elected.partition_result] == [ErrorCode.NONE]
 
     def in_sync(self, count: int) -> bool:
         """Whether every broker sees so many replicas in sync in each partition of `t`."""
@@ -85,21 +94,11 @@ class Pages:
 
 @pytest.fixture
 async def pages(tmp_path: Path) -> AsyncIterator[Pages]:
-    cluster = Cluster(tmp_path)
-    made = Pages(cluster)
-    try:
-        for node_id in (1, 2, 3):
-            await made.start(node_id)
-        await cluster.until(
-            lambda: all(len(each.services.metadata.image.brokers) == 3 for each in cluster.brokers.values())
-        )
+    async with three_brokers(tmp_path, **PROPERTIES) as cluster:
+        made = Pages(cluster)
         await cluster.create(partitions=3, min_insync_replicas="2")
         await made.until_in_sync(3)
         yield made
-    finally:
-        for node_id in tuple(cluster.brokers):
-            await cluster.stop(node_id)
-        await cluster.store.close()
 
 
 async def test_a_healthy_cluster_has_only_zeros(pages: Pages) -> None:
@@ -143,7 +142,7 @@ async def test_a_stopped_broker_is_seen_on_the_pages_of_the_others_until_it_retu
 
     await pages.start(3)
     await pages.until_in_sync(3)
-    assert await elect(pages.cluster.brokers[1].services.metadata, [("t", 2)], PREFERRED) == [None]
+    await pages.elect(1, PREFERRED, "t", 2)
     await pages.cluster.until(pages.are_led)
     values = await pages.read()
 
@@ -207,8 +206,27 @@ async def test_an_unclean_election_is_counted_by_the_controller_alone(pages: Pag
     await pages.start(2)
     await pages.cluster.until(lambda: metadata.image.topics["u"].partitions[0].leader == -1)
 
-    assert await elect(pages.cluster.brokers[2].services.metadata, [("u", 0)], UNCLEAN) == [None]
+    await pages.elect(2, UNCLEAN, "u", 0)
     await pages.cluster.until(lambda: metadata.image.topics["u"].partitions[0].leader == 2)
 
     values = await pages.read()
     assert values(UNCLEAN_ELECTIONS) == {1: 1, 2: 0}
+
+
+async def test_a_controller_that_is_cut_off_from_the_metadata_store_is_none_any_more(pages: Pages) -> None:
+    cluster = pages.cluster
+    ((kv, *_), _) = await cluster.store.range(cluster.brokers[1].services.metadata.keys.broker_id(1))
+
+    cluster.access[1].cut()
+    values = await pages.read()
+    assert values(f"{CONTROLLER}activecontrollercount") == {1: 0, 2: 0, 3: 0}, "nobody can elect now"
+
+    await cluster.store.revoke(kv.lease)
+    await cluster.until(lambda: cluster.brokers[2].services.metadata.image.controller_id in (2, 3))
+    controller = cluster.brokers[2].services.metadata.image.controller_id
+    await cluster.until(lambda: 1 not in cluster.brokers[controller].services.metadata.image.brokers)
+
+    values = await pages.read()
+    assert values(f"{CONTROLLER}activecontrollercount") == {1: 0, 2: 0, 3: 0} | {controller: 1}
+    assert values(f"{CONTROLLER}activebrokercount") == {1: 0, 2: 0, 3: 0} | {controller: 2}
+    assert values(f"{CONTROLLER}fencedbrokercount") == {1: 0, 2: 0, 3: 0} | {controller: 1}
