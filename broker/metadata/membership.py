@@ -39,6 +39,8 @@ from odradek.broker.structured_logging import StructuredLogger
 _LOG = StructuredLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.5
+_ANNOUNCEMENT_SECONDS: Final = 5.0
+"""The time for announcing a stop: longer than an election of etcd, shorter than a supervisor waits before it kills."""
 
 
 class Membership:
@@ -185,9 +187,17 @@ class Membership:
             self._identity = self._identity._replace(log_dirs=log_dirs)
 
     async def drain(self) -> None:
-        """Announce that this broker is stopping: the controller gives its partitions other leaders (KIP-841)."""
-        if self._registration is not None:
-            await self._registration.drain()
+        """Announce that this broker is stopping: the controller gives its partitions other leaders (KIP-841).
+
+        Raises `StoreUnreachableError` after a few seconds without an answer, and what the store raises.
+        """
+        if self._registration is None:
+            return
+        try:
+            async with asyncio.timeout(_ANNOUNCEMENT_SECONDS):
+                await self._registration.drain()
+        except TimeoutError:
+            raise StoreUnreachableError("the stop could not be announced: the metadata store does not answer") from None
 
     async def leave(self, *, clean: bool) -> None:
         """End the session; if `clean`, record that everything is on disk."""

@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 from odradek.broker.clock import SystemClock
+from odradek.broker.metadata import membership
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
-from odradek.broker.metadata.store.store import Session, StoreUnreachableError
+from odradek.broker.metadata.store.store import Session, StoreUnreachableError, TxnResult
 from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import decode_registration
+from odradek.protocol.errors import KafkaError
 from tests.metadata.conftest import Start, until
 
 
@@ -209,3 +211,21 @@ async def test_a_broker_alone_does_not_drain(shared: InMemoryStore, start: Start
 
     assert not metadata.image.brokers[1].is_draining
     assert metadata.image.topics["t"].partitions[0].leader == 1
+
+
+async def test_draining_fails_when_the_store_is_away(
+    shared: InMemoryStore, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other brokers take over when the session ends; a stop must not wait for the store."""
+    first, _ = await start(shared, 1), await start(shared, 2)
+    await until(first, lambda image: len(image.brokers) == 2)
+    monkeypatch.setattr(membership, "_ANNOUNCEMENT_SECONDS", 0.05)
+
+    async def unreachable(*_: object) -> TxnResult:
+        await asyncio.sleep(0)
+        raise StoreUnreachableError("no server answered")
+
+    monkeypatch.setattr(shared, "txn", unreachable)
+
+    with pytest.raises(KafkaError, match="could not be announced"):
+        await asyncio.wait_for(first.drain(), 30)
