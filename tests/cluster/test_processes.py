@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.cluster import members, writers
@@ -52,7 +52,7 @@ def acknowledged() -> Acknowledged:
 
 @pytest.fixture(scope="module")
 def admin(started: Brokers) -> AdminClient:
-    return AdminClient({"bootstrap.servers": started.bootstrap, "socket.timeout.ms": 5000, "log_level": 0})
+    return AdminClient({"bootstrap.servers": started.bootstrap, "log_level": 0})
 
 
 TIME_LIMITS = {"operation_timeout": LIMIT, "request_timeout": LIMIT}
@@ -252,6 +252,37 @@ def test_a_dead_member_of_etcd_is_not_missed(brokers: Brokers, create: CreateTop
             writer_of_a_new_topic.await_progress()
     acknowledged.add(writer, writer_of_a_new_topic)
     acknowledged.check(brokers)
+
+
+def test_clients_do_not_miss_etcd_unless_they_change_topics(
+    brokers: Brokers, create: CreateTopic, admin: AdminClient, acknowledged: Acknowledged
+) -> None:
+    with writers.Librdkafka(brokers.bootstrap, create()) as writer:
+        writer.await_progress()
+        group = f"etcd-away-{uuid.uuid4().hex[:8]}"
+        with members.Librdkafka(brokers.bootstrap, group, writer.topic) as member:
+            member.await_commits(ends(writer))
+
+            for each in brokers.etcd.members:
+                each.kill()
+
+            assert error_of_creation(admin, "never") == KafkaError.REQUEST_TIMED_OUT
+            writer.await_progress()
+            member.await_commits(ends(writer))
+            brokers.heal()
+            writer.await_progress()
+            member.await_commits(ends(writer))
+    acknowledged.add(writer)
+    acknowledged.check(brokers)
+
+
+def error_of_creation(admin: AdminClient, topic: str) -> int:
+    """Return the code of the error of a request that waits for two session time-outs of the brokers."""
+    creating = admin.create_topics([NewTopic(topic, 1, 3)], operation_timeout=6, request_timeout=LIMIT)
+    with pytest.raises(KafkaException) as raised:
+        creating[topic].result(LIMIT)
+    code: int = raised.value.args[0].code()
+    return code
 
 
 def test_everything_is_there_when_all_brokers_have_died_at_once(
