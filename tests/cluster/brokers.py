@@ -22,6 +22,7 @@ from tests.wire import Wire
 T = TypeVar("T")
 
 RACKS = ("a", "b", "c")
+OFFSETS_PARTITIONS = 3
 LIMIT = 120.0
 """Seconds until a condition must hold. All take a few seconds on a machine that is not busy."""
 
@@ -165,7 +166,7 @@ def running(directory: Path, **properties: str) -> Iterator[Brokers]:
             "broker.session.timeout.ms": "3000",
             "default.replication.factor": "3",
             "min.insync.replicas": "2",
-            "offsets.topic.num.partitions": "3",
+            "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
             **{name.replace("_", "."): text for name, text in properties.items()},
         }
         servers = {

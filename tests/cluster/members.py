@@ -170,6 +170,7 @@ class Aiokafka(Member):
             enable_auto_commit=False,
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=500,
+            metadata_max_age_ms=1000,  # aiokafka 0.14 repeats ListOffsets to an old leader until the metadata expire
         ) as consumer:
             while not self.stopping.is_set():
                 if records := await consumer.getmany(timeout_ms=100):

@@ -6,7 +6,10 @@ that was ever acknowledged is once at its offset, and all replicas are equal.
 
 from __future__ import annotations
 
+import functools
 import gc
+import itertools
+import random
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from tests.cluster import members, writers
-from tests.cluster.brokers import LIMIT, Brokers, PartitionView, running, wait_until
+from tests.cluster.brokers import LIMIT, OFFSETS_PARTITIONS, Brokers, PartitionView, running, wait_until
 from tests.cluster.comparison import Acknowledged, read
 from tests.cluster.members import fetch_offsets, is_at_least
 from tests.cluster.writers import PARTITIONS, Writer
@@ -169,19 +172,18 @@ def test_another_broker_is_the_controller_when_the_controller_dies(
 def test_groups_of_all_clients_survive_the_death_of_their_coordinator(
     brokers: Brokers, create: CreateTopic, acknowledged: Acknowledged
 ) -> None:
-    dead = brokers.coordinator("any")
     with ExitStack() as stack:
         writer = stack.enter_context(writers.Librdkafka(brokers.bootstrap, create()))
         writer.await_progress()
         each_client = [
-            stack.enter_context(kind(brokers.bootstrap, coordinated_by(brokers, dead, kind.__name__), writer.topic))
+            stack.enter_context(kind(brokers.bootstrap, group_of_partition_0(kind.__name__), writer.topic))
             for kind in (members.Librdkafka, members.KafkaPython, members.Aiokafka, members.Java)
         ]
         for member in each_client:
             member.await_commits(ends(writer))
         before = {member.group: dict(member.committed) for member in each_client}
 
-        brokers.kill(dead)
+        brokers.kill(brokers.coordinator(each_client[0].group))
 
         for group, committed in before.items():
             found = wait_until(lambda: fetch_offsets(brokers.bootstrap, group, writer.topic))  # noqa: B023
@@ -198,10 +200,15 @@ def test_groups_of_all_clients_survive_the_death_of_their_coordinator(
     acknowledged.check(brokers)
 
 
-def coordinated_by(brokers: Brokers, node_id: int, prefix: str) -> str:
-    """Return the name of a group that this broker coordinates."""
-    names = (f"{prefix}-{uuid.uuid4().hex[:8]}" for _ in range(1000))
-    return next(name for name in names if brokers.coordinator(name) == node_id)
+def group_of_partition_0(prefix: str) -> str:
+    """Return a new name of a group whose coordinator is the leader of partition 0 of `__consumer_offsets`."""
+    names = (f"{prefix}-{number}" for number in itertools.count(random.randrange(1_000_000)))
+    return next(name for name in names if _java_hash(name) % OFFSETS_PARTITIONS == 0)
+
+
+def _java_hash(text: str) -> int:
+    """String.hashCode as Kafka uses it: without the sign."""
+    return functools.reduce(lambda value, character: (31 * value + ord(character)) & 0xFFFFFFFF, text, 0) & 0x7FFFFFFF
 
 
 def ends(writer: Writer) -> dict[int, int]:
@@ -222,7 +229,8 @@ def test_one_of_three_refuses_writes_until_another_returns(
         brokers.kill(*others(brokers, survivor))
 
         wait_until(lambda: isrs(brokers, writer.topic) == [{survivor}] * PARTITIONS)
-        assert error_of_one_attempt(brokers.servers[survivor].bootstrap, writer.topic) == KafkaError.NOT_ENOUGH_REPLICAS
+        alone = brokers.servers[survivor].bootstrap
+        wait_until(lambda: error_of_one_attempt(alone, writer.topic) == KafkaError.NOT_ENOUGH_REPLICAS)
         brokers.heal()
         writer.await_progress()
     acknowledged.add(writer)
