@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 from collections.abc import Generator
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -100,11 +102,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class FilesInTurn(LoadScopeScheduling):
-    """The tests of a file stay in one worker, for they share servers; all of the pipeline's, for they share Spark."""
+    """The tests of a file stay in one worker, for they share servers; so do all files that share the Spark session."""
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.split("::", 1)[0]
-        return "tests/pipeline" if path.startswith("tests/pipeline/") else path
+        in_pipeline = path.startswith("tests/pipeline/")
+        return "the Spark session" if in_pipeline and _uses_session(self.config.rootpath / path) else path
+
+
+@cache
+def _uses_session(path: Path) -> bool:
+    return "SparkSession" in path.read_text()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FilesInTurn:

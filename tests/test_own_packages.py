@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.pipeline.quick_start import PROPERTIES
 from tests.wheels import build, pip, run_in_group
 
 pytestmark = pytest.mark.process
@@ -107,7 +108,11 @@ def test_a_topic_is_compacted(kafka_broker):
         pass
 """
 
-TEST_SPARK = """
+TEST_SPARK = (
+    f"""
+PROPERTIES = {PROPERTIES!r}
+"""
+    + """
 import asyncio
 
 from test_shop import fill
@@ -128,7 +133,7 @@ def test_a_topic_is_a_table(kafka_broker):
             yield pyarrow.RecordBatch.from_pydict({"owners": [",".join(module.OWNER for module in own)] * len(batch)})
 
     asyncio.run(fill(kafka_broker.bootstrap, "orders"))
-    spark = session("shop", master="local[1]")
+    spark = session("shop", master="local[1]", config=PROPERTIES)
     try:
         options = {"kafka.bootstrap.servers": kafka_broker.bootstrap, "subscribe": "orders"}
         table = spark.read.format("broker").options(**options).load()
@@ -138,6 +143,7 @@ def test_a_topic_is_a_table(kafka_broker):
     finally:
         spark.stop()
 """
+)
 
 
 def environment() -> dict[str, str]:
@@ -218,7 +224,7 @@ def test_pip_finds_nothing_broken(project: Project) -> None:
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("project", ["flat", "editable"], indirect=True)
+@pytest.mark.parametrize("project", ["flat"], indirect=True)  # installed ones are found as in the driver
 def test_the_workers_of_spark_find_both(project: Project) -> None:
     assert " 1 passed" in project.run_pytest("test_spark")
 

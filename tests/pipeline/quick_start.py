@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from tests.peers.java import FOR_SECONDS
 
-_PROPERTIES = {
+PROPERTIES = {
     "spark.driver.extraJavaOptions": FOR_SECONDS,
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.codegen.wholeStage": "false",
     "spark.ui.enabled": "false",
 }
 
-QUICK_START = [part for name, value in _PROPERTIES.items() for part in ("--conf", f"{name}={value}")]
+QUICK_START = [part for name, value in PROPERTIES.items() for part in ("--conf", f"{name}={value}")]
 """Arguments of a job."""

@@ -13,8 +13,10 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+from tests.peers.java import FOR_SECONDS
 from tests.peers.server import Server
 from tests.pipeline.bare_python import bare_python
+from tests.pipeline.quick_start import PROPERTIES
 
 ROOT = Path(__file__).parents[3]
 COUNT = 30
@@ -23,15 +25,13 @@ _PROGRAM = f"""
 import json, sys
 from odradek.pipeline import session
 
-bootstrap, topic, log_dir, scratch, java = sys.argv[1:]
-spark = session(master="local-cluster[1,1,512]", config={{
+bootstrap, topic, log_dir, scratch = sys.argv[1:]
+spark = session(master="local-cluster[1,1,512]", config={PROPERTIES!r} | {{
     "spark.sql.shuffle.partitions": "1",
     "spark.executor.memory": "512m",
     "spark.driver.memory": "512m",
-    "spark.driver.extraJavaOptions": java,
-    "spark.executor.extraJavaOptions": java,
+    "spark.executor.extraJavaOptions": {FOR_SECONDS!r},
     "spark.executorEnv.PYTHONPATH": "",
-    "spark.ui.enabled": "false",
     "spark.python.authenticate.socketTimeout": "300s",  # of a busy machine; the default is 15 s
 }})
 options = {{"kafka.bootstrap.servers": bootstrap, "topic": topic, "subscribe": topic, "startingOffsets": "earliest"}}
@@ -61,15 +61,13 @@ print(json.dumps(counts))
 def test_workers_without_the_project_get_it_before_the_formats_are_registered(
     servers: Callable[[str], Server], make_topic: Callable[..., str], tmp_path: Path
 ) -> None:
-    from tests.peers.java import FOR_SECONDS
-
     server, topic = servers("odradek"), make_topic(1)
     environment = os.environ | {
         "PYTHONPATH": str(ROOT),  # of the driver
         "PYSPARK_PYTHON": bare_python(tmp_path / "python"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    command = [sys.executable, "-c", _PROGRAM, server.bootstrap, topic, str(server.log_dir), str(tmp_path), FOR_SECONDS]
+    command = [sys.executable, "-c", _PROGRAM, server.bootstrap, topic, str(server.log_dir), str(tmp_path)]
     ended = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False
     )
