@@ -68,7 +68,7 @@ def run_in_group(command: Sequence[str], *, timeout: float, **options: Any) -> s
 def run(directory: Path, *command: str) -> str:
     """Return the output of a command that imports from `directory`."""
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, cwd=directory,
+        command, capture_output=True, text=True, timeout=120, check=False, cwd=directory,
         env={"PYTHONPATH": str(directory)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from tests.peers import odradek
 from tests.peers.clients.confluent import TIMEOUT, Confluent
 from tests.peers.server import Server
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.crash
 
 PARTITIONS = 2
 VALUE = b"x" * 10_000

@@ -11,7 +11,7 @@ from tests.crash.kill_at_rolls import Outcome, kill_and_check, properties
 from tests.peers import odradek
 from tests.peers.server import free_port
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.crash
 
 
 @pytest.mark.parametrize("segment_bytes", [2048, 8192])

@@ -28,7 +28,7 @@ from odradek.protocol.records.record_iterator import iter_records
 from tests.peers import apache
 from tests.peers.server import Server
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.java
 
 TOPIC = "compacted"
 CONFIG = {"segment.bytes": "1048576", "delete.retention.ms": "1", "index.interval.bytes": "1024"}

@@ -20,7 +20,7 @@ from tests.peers.clients import Incoming
 from tests.peers.clients.confluent import TIMEOUT
 from tests.peers.server import Server
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.java
 
 GARBAGE = bytes(range(1, 250)) * 5
 COUNT = 150

@@ -22,7 +22,7 @@ from tests.peers.clients.aiokafka import Aiokafka
 from tests.peers.clients.confluent import Confluent
 from tests.peers.server import Server
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.java
 
 KINDS: Mapping[str, Callable[[Path], Server]] = {"odradek": odradek.prepare, "apache": apache.prepare}
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]

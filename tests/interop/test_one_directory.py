@@ -22,7 +22,7 @@ from tests.peers.clients.aiokafka import Aiokafka
 from tests.peers.clients.confluent import TIMEOUT, Confluent
 from tests.peers.server import Server
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.java
 
 T0 = 1_700_000_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

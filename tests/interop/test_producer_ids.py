@@ -18,7 +18,7 @@ from tests.peers import apache, odradek
 from tests.peers.clients.confluent import TIMEOUT, Confluent
 from tests.peers.server import Server
 
-pytestmark = [pytest.mark.java, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.java
 
 TOPIC = "numbered"
 PRODUCERS = 3

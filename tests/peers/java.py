@@ -91,7 +91,7 @@ def run(
     main_class: str,
     *arguments: str,
     stdin: str = "",
-    timeout: float = 60,
+    timeout: float = 120,
     check: bool = True,
     options: Sequence[str] = QUICK_START,
 ) -> subprocess.CompletedProcess[str]:
