@@ -84,8 +84,8 @@ def session(
     """Return the session of this process with the pipeline's formats registered; create it if there is none.
 
     The default `master` is that of spark-submit, otherwise `local[*]`. `jars` are paths. `config` overrides every
-    setting made here. `reports` logs the lag of streams, and their errors in one line (`stream_reports`). Raises
-    RequirementMissingError before anything is started.
+    setting made here. `reports` logs the lag of streams, and their errors in one line (`stream_reports`), and shortens
+    the errors that Spark logs (`error_lines`). Raises RequirementMissingError before anything is started.
     """
     check_requirements()
     from pyspark.sql import SparkSession
@@ -108,9 +108,11 @@ def session(
         spark = builder.getOrCreate()
     register(spark)
     if reports and spark not in _reporting:
+        from odradek.pipeline.spark.error_lines import shorten_errors
         from odradek.pipeline.spark.stream_reports import report_streams, silence_spark
 
         _reporting.add(spark)
+        shorten_errors(spark)
         report_streams(spark)
         silence_spark(spark)
     return spark
