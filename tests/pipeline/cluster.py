@@ -8,6 +8,7 @@ master ◄── worker, worker          each is a process with one core, ended 
    ▲
    ├── python -m pipeline JOB … --master spark://…                     the job sends its packages
    ├── spark-submit --py-files odradek.zip pipeline/__main__.py JOB …  the packaged project
+   ├── a program that calls register(), started in both ways          both formats, in batches and in streams
    └── a streaming query, whose executors and driver are killed (`kill_streams`)
 ```
 """
@@ -26,6 +27,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from odradek.client import Producer
+from odradek.commands import JOBS
 from odradek.pipeline.spark.spark_session import RequirementMissingError, check_requirements
 from tests.peers.availability import unavailable
 from tests.peers.server import Server
@@ -34,10 +36,11 @@ from tests.pipeline.bare_python import bare_python
 from tests.pipeline.spark_cluster import SparkCluster, environment, spark_cluster, spark_submit
 from tests.pipeline.tables import table
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNT = 600
+A_COMMAND_S = 900  # on a busy machine
 SLOW_PYTHON = ["--conf", "spark.python.authenticate.socketTimeout=300s"]  # of a busy machine; the default is 15 s
 
 _WHERE = """
@@ -50,6 +53,36 @@ def where(_):
 spark = SparkSession.builder.getOrCreate()
 print(*sorted(set(spark.sparkContext.parallelize(range(4), 4).mapPartitions(where).collect())))
 """
+
+_FORMATS = """
+import json, sys
+from pyspark.sql import SparkSession
+from odradek.pipeline import register
+
+bootstrap, topic, copy, log_dir, scratch, *settings = sys.argv[1:]
+builder = SparkSession.builder
+for setting in settings:
+    builder = builder.config(*setting.split("=", 1))
+spark = builder.getOrCreate()
+register(spark)
+brokers = {"kafka.bootstrap.servers": bootstrap}
+records = {"subscribe": topic, "startingOffsets": "earliest"}
+rows = spark.range(COUNT).selectExpr("cast(id as string) as key", "cast(id as string) as value")
+rows.write.format("broker").options(**brokers, topic=topic).mode("append").save()
+stream = spark.readStream.format("broker").options(**brokers, **records).load()
+for source, sink, options in (
+    (stream, "parquet", {"path": scratch + "/out"}),
+    (stream.select("key", "value"), "broker", {**brokers, "topic": copy}),
+):
+    writer = source.writeStream.format(sink).option("checkpointLocation", scratch + "/checkpoint-" + sink)
+    writer.options(**options).trigger(availableNow=True).start().awaitTermination()
+print(json.dumps({
+    "broker": spark.read.format("broker").options(**brokers, subscribe=copy).load().count(),
+    "klog": spark.read.format("klog").option("subscribe", topic).load(log_dir).count(),
+    "parquet": spark.read.parquet(scratch + "/out").count(),
+}))
+spark.stop()
+""".replace("COUNT", str(COUNT))
 
 
 @pytest.fixture(scope="module")
@@ -124,17 +157,23 @@ def test_jobs_find_the_same_in_either_way_of_submission(
     assert object_in(submit(job, "verify", log_dir)) == expected
 
 
+OTHER_JOBS = [
+    ("export --log-dir {log_dir} --topic {topic} --output {output}", COUNT),
+    ("compact --bootstrap-server {bootstrap} --topic {topic} --output {output}", COUNT),
+    ("restore --log-dir {log_dir} --topic {topic} --output {output}", COUNT),
+    ("stats --bootstrap-server {bootstrap} --topic {topic}", COUNT),
+    ("run taxi --trips 300 --kill-after 0 --output {output}", 300),
+]
+
+
+def test_no_job_is_left_out() -> None:
+    in_either_way = {"export", "replay", "stats", "verify"}
+    for_spark_submit = {"package"}
+    assert in_either_way | for_spark_submit | {line.split()[0] for line, _ in OTHER_JOBS} == set(JOBS)
+
+
 @pytest.mark.parametrize("kind", ["odradek"])
-@pytest.mark.parametrize(
-    ("job", "count"),
-    [
-        ("export --log-dir {log_dir} --topic {topic} --output {output}", COUNT),
-        ("compact --bootstrap-server {bootstrap} --topic {topic} --output {output}", COUNT),
-        ("restore --log-dir {log_dir} --topic {topic} --output {output}", COUNT),
-        ("stats --bootstrap-server {bootstrap} --topic {topic}", COUNT),
-        ("run taxi --trips 300 --kill-after 0 --output {output}", 300),
-    ],
-)
+@pytest.mark.parametrize(("job", "count"), OTHER_JOBS)
 def test_every_other_job_runs_on_workers_without_the_project(
     bootstrap: str,
     servers: Callable[[str], Server],
@@ -152,6 +191,31 @@ def test_every_other_job_runs_on_workers_without_the_project(
     is_stats = job.startswith("stats")
     counted = sum(row["records"] for row in found["windows"]) if is_stats else found["records"]
     assert counted >= count if job.startswith("run") else counted == count, found  # trips are also corrected
+
+
+@pytest.mark.parametrize("kind", ["odradek"])
+@pytest.mark.parametrize("is_submitted", [False, True])
+def test_both_formats_work_in_a_session_of_the_user(
+    cluster: SparkCluster,
+    python: str,
+    bootstrap: str,
+    servers: Callable[[str], Server],
+    make_topic: Callable[..., str],
+    submit: Callable[..., str],
+    tmp_path: Path,
+    is_submitted: bool,
+) -> None:
+    topic, copy = make_topic(2), make_topic(2)
+    arguments = [bootstrap, topic, copy, str(servers("odradek").log_dir), str(tmp_path)]
+    if is_submitted:
+        program = tmp_path / "formats.py"
+        program.write_text(_FORMATS)
+        printed = submit(program, *arguments)
+    else:
+        settings = [f"spark.master={cluster.master}", "spark.driver.host=127.0.0.1", *SLOW_PYTHON[1:]]
+        printed = output([sys.executable, "-c", _FORMATS, *arguments, *settings], python)
+    (counts,) = [line for line in printed.splitlines() if line.startswith('{"broker"')]
+    assert json.loads(counts) == {"broker": COUNT, "klog": COUNT, "parquet": COUNT}
 
 
 def test_workers_import_the_project_from_the_archive(submit: Callable[..., str], tmp_path: Path) -> None:
@@ -181,7 +245,7 @@ async def produce(bootstrap: str, topic: str) -> None:
 def output(command: list[str], python: str) -> str:
     """Return the standard output of a command, which may exit with 1 (`verify`); standard error is inherited."""
     finished = subprocess.run(
-        command, env=environment(python), cwd=ROOT, stdout=subprocess.PIPE, timeout=300, text=True, check=False
+        command, env=environment(python), cwd=ROOT, stdout=subprocess.PIPE, timeout=A_COMMAND_S, text=True, check=False
     )
     assert finished.returncode in (0, 1), command
     return finished.stdout
