@@ -112,7 +112,7 @@ TEST_SPARK = (
     f"""
 PROPERTIES = {PROPERTIES!r}
 """
-    + """
+     """
 import asyncio
 
 from test_shop import fill
