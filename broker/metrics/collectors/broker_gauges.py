@@ -63,6 +63,7 @@ class BrokerGauges:
         if services is None or log_dirs is None or self._cleaner is None:
             return Gauges(broker_state=self.state)
         image = services.metadata.image
+        purgatories = services.produce_purgatory, services.deletion_purgatory, services.fetch_purgatory
         gauges = Gauges(
             broker_state=self.state,
             partition_count=len(services.partitions),
@@ -74,7 +75,7 @@ class BrokerGauges:
             fetch_session_partitions=services.fetch_sessions.partitions_count,
             fetch_session_evictions=services.fetch_sessions.evictions,
             cleaner=_read_cleaner(self._cleaner, log_dirs),
-            purgatory_sizes={each.name: len(each) for each in (services.produce_purgatory, services.fetch_purgatory)},
+            purgatory_sizes={each.name: len(each) for each in purgatories},
             fetchers=self._read_fetchers(services),
         )
         for partition in services.partitions:
