@@ -208,7 +208,9 @@ class Broker:
         stack.push_async_callback(self._stop_serving, parts)
         await parts.server.bind()
         if self._is_member:
-            self.services.metadata.before_serving += [self._check_leader_epochs, parts.server.listen]
+            before_serving = self.services.metadata.before_serving
+            before_serving.insert(0, self._check_leader_epochs)  # refuses the store before lost logs are reported
+            before_serving.append(parts.server.listen)
         await self._join_cluster(parts.server, threads)
         self._start_tasks(tasks)
         await parts.server.start()
@@ -325,7 +327,10 @@ class Broker:
             await self._seen_revision.store()
         # In a cluster the losses in a failed directory are reported, and with them its id leaves the registration.
         online = tuple(each.meta.directory_id for each in self.log_dirs.online)
-        is_whole = metadata.log_dirs == online if self._is_member else not self.log_dirs.offline
+        if self._is_member:
+            is_whole = metadata.membership is not None and metadata.membership.log_dirs == online
+        else:
+            is_whole = not self.log_dirs.offline
         clean = self._is_clean and self._has_started and is_whole
         await metadata.stop(clean=clean, leaves=self._is_member and self._has_started)
 

@@ -98,7 +98,7 @@ class Metadata:
         self._freeze = Freeze(self.keys, installation.cluster_id, counts or MetadataStoreCounts())
         self._failure: StoreError | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._membership: Membership | None = None
+        self.membership: Membership | None = None
         self._controller: Controller | None = None
         self._watch: Watch | None = None
 
@@ -130,7 +130,7 @@ class Metadata:
         )
         record = ControllerRecord(self.config.node_id, incarnation)
         self._controller = Controller(self.store, self.keys, record, self.allows_unclean, self._request_progress)
-        self._membership = membership = Membership(
+        self.membership = membership = Membership(
             self.store,
             self.keys,
             identity,
@@ -157,9 +157,9 @@ class Metadata:
         Minus infinity if the registration may be gone, or if the image is older than it: what this broker leads may
         have been given to others in between.
         """
-        if self._membership is None or self.image.revision < self.broker_epoch:
+        if self.membership is None or self.image.revision < self.broker_epoch:
             return -math.inf
-        return self._membership.deadline()
+        return self.membership.deadline()
 
     def _registered(self, epoch: int) -> None:
         self.broker_epoch = epoch
@@ -170,34 +170,17 @@ class Metadata:
         for callback in self.before_serving:
             await callback()
 
-    @property
-    def log_dirs(self) -> tuple[str, ...]:
-        """The ids of the log directories that work, as they are registered."""
-        return () if self._membership is None else self._membership.log_dirs
-
-    async def set_log_dirs(self, log_dirs: tuple[str, ...]) -> None:
-        """Register the ids of the log directories that work, when others have failed.
-
-        Raises `KafkaError` KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT.
-        """
-        try:
-            async with limited():
-                if self._membership is not None:
-                    await self._membership.set_log_dirs(log_dirs)
-        except StoreError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-
     async def drain(self) -> None:
         """Return when this broker leads no partition any more; at once if there is no other broker.
 
         A partition that no other can lead has no leader then. Raises `KafkaError` KAFKA_STORAGE_ERROR.
         """
-        if self._membership is None or not self.image.brokers.keys() - {self.config.node_id}:
+        if self.membership is None or not self.image.brokers.keys() - {self.config.node_id}:
             return
         if self.why_frozen is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.why_frozen)
         try:
-            await self._membership.drain()
+            await self.membership.drain()
             while self._leads_any():
                 self._next_image = asyncio.get_running_loop().create_future()
                 await self._next_image
@@ -218,8 +201,8 @@ class Metadata:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            if (clean or leaves) and self._membership is not None and self._failure is None:
-                await self._membership.leave(clean=clean)
+            if (clean or leaves) and self.membership is not None and self._failure is None:
+                await self.membership.leave(clean=clean)
         except StoreError as error:
             _LOG.exception("cluster not left cleanly", error)
         finally:
@@ -376,8 +359,8 @@ class Metadata:
                 callback(change)
             except Exception as error:  # noqa: BLE001 - the other callbacks must run
                 self._on_failure(f"metadata at revision {image.revision}", error)
-        if self._membership is not None:
-            self._membership.image_changed(image)
+        if self.membership is not None:
+            self.membership.image_changed(image)
         if self._next_image is not None and not self._next_image.done():
             self._next_image.set_result(None)
         self._wake(image.revision)

@@ -16,6 +16,7 @@ from typing import Final
 
 from odradek.broker.metadata.leaders.lost_replicas import report_losses
 from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.store.store import StoreError
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
@@ -60,8 +61,9 @@ class LostReplicas:
         while True:
             try:
                 await report_losses(self._metadata, self._partitions.losses.all(self._partitions))
-                await self._metadata.set_log_dirs(self._online())
-            except KafkaError as error:
+                if self._metadata.membership is not None:
+                    await self._metadata.membership.set_log_dirs(self._online())
+            except (KafkaError, StoreError) as error:
                 _LOG.warning("lost logs not reported yet", reason=str(error))
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
