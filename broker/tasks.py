@@ -23,7 +23,7 @@ class BackgroundTasks:
 
     def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
         self._on_failure = on_failure
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}  # in order: a simulation repeats what a stop does
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -31,7 +31,7 @@ class BackgroundTasks:
     def start(self, name: str, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine until it returns or until `stop`; its exception is passed to `on_failure(name, error)`."""
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
@@ -66,6 +66,6 @@ class BackgroundTasks:
                 _LOG.exception("background task failed", error, task=name, again_in_seconds=interval)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_failure(task.get_name(), error)

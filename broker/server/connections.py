@@ -78,7 +78,7 @@ class Connections:
         self._favoured: Connection | None = None  # the only one that may receive while the memory is full
         self._waiting: dict[Connection, None] = {}  # for memory, in the order of waiting
         self._metrics = metrics
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}
         self._by_host: Counter[str] = Counter()
         self._abandoned: set[asyncio.Future[Result]] = set()
 
@@ -122,7 +122,7 @@ class Connections:
     def open(self, transport: Transport, context: ConnectionContext) -> Connection:
         """Start to serve a connection."""
         connection = Connection(self, transport, context)
-        self._connections.add(connection)
+        self._connections[connection] = None
         self.holds = len(self._connections) > HOLDING_CONNECTIONS
         self._by_host[context.peer_address[0]] += 1
         self._metrics.listener(context.listener_name).created += 1
@@ -131,7 +131,7 @@ class Connections:
 
     def remove(self, connection: Connection) -> None:
         """Remove a connection that has closed itself."""
-        self._connections.remove(connection)
+        del self._connections[connection]
         self.holds = len(self._connections) > HOLDING_CONNECTIONS
         context = connection.context
         host = context.peer_address[0]

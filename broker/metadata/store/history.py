@@ -27,7 +27,7 @@ class History:
         self._batches: list[Batch] = []
         self._first = 0
         self._trimmed_revision = revision
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._waiting: dict[asyncio.Future[None], None] = {}  # woken in the order in which they came
         self._ended: StoreFailedError | None = None
         self.closed = False
 
@@ -65,11 +65,11 @@ class History:
         if self._ended is not None:
             raise self._ended
         future = asyncio.get_running_loop().create_future()
-        self._waiting.add(future)
+        self._waiting[future] = None
         try:
             await future
         finally:
-            self._waiting.discard(future)
+            self._waiting.pop(future, None)
 
     def close(self) -> None:
         """End all watches."""
