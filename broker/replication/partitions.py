@@ -23,6 +23,8 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from odradek.broker.clock import Clock
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, PartitionImage, TopicImage
@@ -32,7 +34,7 @@ from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.lost_logs import LostLogs
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition import NO_LEADER, Partition
 from odradek.broker.replication.partition_changes import Change, PartitionChanges
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.storage.disk.files import Volume
@@ -251,6 +253,7 @@ class Partitions:
     def _update(
         self, topic: TopicImage, index: int, image: PartitionImage, *, had_log: bool
     ) -> Coroutine[Any, Any, None] | None:
+        image = self._without_lost_leadership(image)
         partition = self._by_id.get(topic.topic_id, {}).get(index)
         if partition is not None:
             if partition.apply(image):
@@ -265,6 +268,17 @@ class Partitions:
             return self._create(topic, index, image)
         self._add(topic, index, image, log)
         return None
+
+    def _without_lost_leadership(self, image: PartitionImage) -> PartitionImage:
+        """Return the state of a partition without a leader if this broker is that, but has lost records since.
+
+        After a power loss the metadata name this broker as the leader until the controller has removed it. If it led
+        meanwhile, in its old epoch, followers would remove committed records that this log lacks.
+        """
+        own, epoch_in_isr = self._image.registered.get(self._node_id), image.isr.get(self._node_id)
+        if image.leader != self._node_id or own is None or epoch_in_isr is None or own.intact_since <= epoch_in_isr:
+            return image
+        return msgspec.structs.replace(image, leader=NO_LEADER)
 
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
         existing = self._log_dirs.logs.get((topic.name, index))

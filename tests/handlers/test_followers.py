@@ -17,7 +17,7 @@ from tests.wire import Wire
 
 pytestmark = pytest.mark.usefixtures("only_here")
 
-BOTH = {SELF: 1, OTHER: 9}
+BOTH = {SELF: 1000, OTHER: 9}
 
 
 async def waiting(broker: Broker) -> None:
@@ -35,7 +35,7 @@ async def test_acks_all_waits_for_the_other_in_sync_replicas(broker: Broker, wir
     async with Wire("127.0.0.1", broker.port) as other:
         assert values_in(await fetch(other, "t")) == []
 
-        publish(broker, "t", isr={SELF: 1})
+        publish(broker, "t", isr={SELF: 1000})
         [[row]] = [topic.partition_responses for topic in (await wire.receive(request, 9)).responses]
 
         assert (row.error_code, row.base_offset) == (ErrorCode.NONE, 0)
@@ -78,7 +78,7 @@ async def test_acks_1_does_not_wait(broker: Broker, wire: Wire) -> None:
 
 async def test_acks_all_needs_min_insync_replicas(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", min_insync_replicas="2")
-    publish(broker, "t", isr={SELF: 1})
+    publish(broker, "t", isr={SELF: 1000})
 
     assert (await produce(wire, "t", batch(b"a"), acks=-1)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert (await produce(wire, "t", batch(b"a"), acks=1)).error_code == ErrorCode.NONE

@@ -23,7 +23,7 @@ from tests.wire import Wire
 
 pytestmark = pytest.mark.usefixtures("only_here")
 
-BOTH = {SELF: 1, OTHER: 9}
+BOTH = {SELF: 1000, OTHER: 9}
 LONG_MS = 60_000
 
 

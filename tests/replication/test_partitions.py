@@ -9,8 +9,8 @@ import pytest
 from odradek.broker.clock import SystemClock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.current_config import CurrentConfig
-from odradek.broker.metadata.image import ImageChange, MetadataImage, PartitionImage, TopicImage
-from odradek.broker.metadata.values import DeletedTopic
+from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.values import RUNNING, DeletedTopic
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.disk_threads import DiskThreads
@@ -253,6 +253,20 @@ async def test_a_new_leader_epoch_is_applied(partitions: Partitions) -> None:
     await applied(partitions, image(topic(epoch=4)))
 
     assert partitions.get("t", 0).leader_epoch == 4
+
+
+@pytest.mark.parametrize(("intact_since", "leads"), [(7, False), (1, True)])
+async def test_a_broker_that_has_lost_records_does_not_lead_until_it_is_elected_again(
+    partitions: Partitions, intact_since: int, leads: bool
+) -> None:
+    own = BrokerImage(SELF, 7, [], None, RUNNING, "", intact_since)
+    await applied(partitions, image(topic(), registered={SELF: own}))
+
+    assert partitions.get("t", 0).is_leader is leads
+
+    elected = PartitionImage(SELF, 1, [SELF], {SELF: 7}, 1)
+    await applied(partitions, image(TopicImage("t", AN_ID, [elected], {}), registered={SELF: own}))
+    assert partitions.get("t", 0).is_leader
 
 
 async def test_a_topics_configs_reach_its_logs(partitions: Partitions) -> None:

@@ -150,11 +150,11 @@ async def test_sequences_out_of_order_and_old_epochs_are_failures(broker: Broker
 
 async def test_another_leader_is_no_failure_but_too_few_replicas_are(broker: Broker, wire: Wire) -> None:
     await create(wire, "t", min_insync_replicas="2")
-    publish(broker, "t", leader=OTHER, isr={SELF: 1, OTHER: 9})
+    publish(broker, "t", leader=OTHER, isr={SELF: 1000, OTHER: 9})
     assert (await produce(wire, "t", GOOD)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert counts(broker.metrics, "t") == {"produce_requests": 1}
 
-    publish(broker, "t", leader=SELF, isr={SELF: 1})
+    publish(broker, "t", leader=SELF, isr={SELF: 1000})
     assert (await produce(wire, "t", GOOD, acks=-1)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert counts(broker.metrics, "t") == {"produce_requests": 2, "failed_produce_requests": 1}
 

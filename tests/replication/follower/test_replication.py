@@ -27,7 +27,7 @@ from tests.replication.follower.following import NoEvents
 from tests.storage.logs import append
 from tests.wire import Wire
 
-BOTH = {SELF: 1, OTHER: 9}
+BOTH = {SELF: 1000, OTHER: 9}
 
 
 class WireConnection:
@@ -147,7 +147,7 @@ async def test_a_follower_below_the_start_of_the_leader_begins_there(
     await create(wire, "t")
     for value in (b"a", b"b", b"c"):
         await produce(wire, "t", batch(value))
-    publish(broker, "t", isr={SELF: 1})
+    publish(broker, "t", isr={SELF: 1000})
     leading = broker.services.partitions.get("t", 0)
     await delete_records(leading, 2)
 
