@@ -1,6 +1,7 @@
 """Run many seeds, or one again: `python -m tests.simulation --seeds 1000`, `python -m tests.simulation --case 17 -v`.
 
-The seeds that have failed before come first. A failing seed is printed with its faults, shrunk, and kept.
+The seeds that have failed before come first. A failing seed is printed with its faults, shrunk, and kept. With
+`--mutants` each seed runs on a broker with a defect, and must fail.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import time
 from collections.abc import Iterable
 from itertools import islice
 
-from tests.simulation.seeds import Case, failing_cases, keep, parse, run, shrink
+from tests.simulation.mutants import MUTANTS, find
+from tests.simulation.seeds import Case, failing_cases, keep, parse, run, run_in_process, shrink
 from tests.simulation.simulation import Outcome
 
 _REPORT_SECONDS = 30.0
@@ -26,11 +28,14 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--case", type=parse, help="one seed, or SEED:STEPS with the numbers of its steps")
+    parser.add_argument("--mutants", action="store_true", help="run the seeds on each mutant until one finds it")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the trace of --case")
     arguments = parser.parse_args()
     if arguments.case is not None:
         return _run_one(arguments.case, arguments.verbose)
     seeds = range(arguments.first, arguments.first + arguments.seeds)
+    if arguments.mutants:
+        return _run_mutants(seeds, arguments.processes)
     return _run_many([*failing_cases(), *map(Case, seeds)], arguments.processes)
 
 
@@ -44,7 +49,7 @@ def _run_many(cases: list[Case], processes: int) -> int:
     began = reported = time.monotonic()
     done = failed = acknowledged = changes = 0
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        for case, outcome in pool.imap_unordered(_run_case, cases):
+        for case, outcome in pool.imap_unordered(run_in_process, cases):
             done += 1
             acknowledged += outcome.acknowledged
             changes += outcome.leader_changes
@@ -62,8 +67,18 @@ def _run_many(cases: list[Case], processes: int) -> int:
     return 1 if failed else 0
 
 
-def _run_case(case: Case) -> tuple[Case, Outcome]:
-    return case, run(case)
+def _run_mutants(seeds: range, processes: int) -> int:
+    """Search a seed for each mutant; return 1 if one has none."""
+    missed = 0
+    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=1) as pool:
+        searches = [(each, pool.apply_async(find, (each.name, seeds))) for each in MUTANTS]
+        for mutant, search in searches:
+            found = search.get()
+            missed += found is None
+            print(f"{mutant.name}: {'NOT FOUND' if found is None else f'seed {found.seed}: {found.failure[:100]}'}")
+            sys.stdout.flush()
+    print(f"{missed} of {len(MUTANTS)} mutants were not found within {len(seeds)} seeds")
+    return 1 if missed else 0
 
 
 def _report_failure(case: Case, outcome: Outcome) -> None:

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
@@ -36,6 +37,7 @@ NODE_IDS = (1, 2, 3)
 STORE = "store"
 CLIENTS = "clients"
 _RESTART_SECONDS = 0.5
+_MOST_CLEANUPS = 100
 
 PROPERTIES = {
     "log.dirs": "/data",
@@ -87,8 +89,10 @@ class Node:
 class Cluster:
     """The cluster of one run. `on_change` receives each change of the metadata at the moment it is applied."""
 
-    def __init__(self, world: World, on_change: Callable[[Batch], None]) -> None:
+    def __init__(self, world: World, on_change: Callable[[Batch], None], properties: Mapping[str, str]) -> None:
+        """`properties` are those of all brokers beside `PROPERTIES`."""
         self.world = world
+        self._properties = {**PROPERTIES, **properties}
         self.network = Network(world)
         self.nodes = {node_id: Node(self, node_id) for node_id in NODE_IDS}
         self.store_host = Host(world, STORE)
@@ -146,7 +150,7 @@ class Cluster:
         assert loop is not None
         clock = HostClock(host, loop)
         properties = {
-            **PROPERTIES,
+            **self._properties,
             "node.id": str(node.node_id),
             "listeners": f"PLAINTEXT://{host.name}:{PORT}",
         }
@@ -233,9 +237,20 @@ class Cluster:
         return Client(name, self.client_host, network, list(NODE_IDS))
 
     def end(self) -> None:
-        """End all processes, and let no task of theirs complain that it was not awaited."""
+        """End all processes, and close their coroutines, which would complain if they were collected in the middle."""
         for host in self.hosts.values():
             host.end_process()
             for loop in host.loops:
                 for task in asyncio.all_tasks(loop):
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    _close(task)
+
+
+def _close(task: asyncio.Task[Any]) -> None:
+    """Close the coroutine of a task that will not run any more, however often its cleanup waits for something."""
+    for _ in range(_MOST_CLEANUPS):
+        try:
+            task.get_coro().close()  # type: ignore[union-attr]
+        except Exception:  # noqa: BLE001 - it waits again, or what it cleans up is gone with its process
+            continue
+        return

@@ -4,7 +4,8 @@
 
 - What a leader counts as committed is in the log of every member of the committed ISR that could be elected now. Then
   every clean election keeps it.
-- A high watermark does not fall in a leader epoch, and is not above the end of the log.
+- A high watermark does not fall in a leader epoch, is not above the end of the log, and does not move while fewer
+  replicas are in sync than min.insync.replicas.
 
 `check_healed` is called when nothing disturbs the cluster any more.
 """
@@ -16,9 +17,11 @@ from collections.abc import Callable
 from odradek.broker.replication.partition import Partition as BrokerPartition
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.batch_header import batch_headers
-from tests.simulation.cluster import Cluster, Node
+from tests.simulation.cluster import PROPERTIES, Cluster, Node
 from tests.simulation.history import Partition
 from tests.simulation.state import StoredState
+
+_MIN_ISR = int(PROPERTIES["min.insync.replicas"])
 
 
 class Invariants:
@@ -29,6 +32,7 @@ class Invariants:
         self._state = state
         self._fail = fail
         self._high_watermarks: dict[tuple[int, int, Partition, int], int] = {}
+        self._with_few: dict[tuple[object, ...], int] = {}  # with fewer replicas in sync than an acknowledgement needs
 
     def partition(self, node: Node, partition: Partition) -> BrokerPartition | None:
         """Return a broker's replica, None if its process does not run or has none."""
@@ -65,6 +69,10 @@ class Invariants:
         now = self._high_watermarks[key] = leader.high_watermark
         if now < before:
             self._fail(f"{leader!r}: the high watermark fell from {before} to {now}")
+        if len(leader.maximal_isr()) < _MIN_ISR:
+            few = (*key, len(leader.isr), leader.image.partition_epoch if leader.image else -1)
+            if now > self._with_few.setdefault(few, now):
+                self._fail(f"{leader!r}: the high watermark moved to {now} with {sorted(leader.isr)} in sync")
         if now > leader.log.log_end_offset:
             self._fail(f"{leader!r}: the high watermark {now} is above the end {leader.log.log_end_offset}")
 

@@ -6,18 +6,19 @@
 | `pause` | the process stands still | one broker, or the store |
 | `cut` | one way carries nothing until it is healed; then all of it arrives late | brokers, store, clients |
 | `isolate` | all ways of one broker to the others and the store, in one or both directions | one broker |
+| `depose` | all ways of a leader but those of its clients; for long enough, another one leads | a leader |
 | `slow`, `lossy` | deliveries take up to seconds longer; answers and requests of the store are lost | one way |
 | `disk` | work of the disk takes up to a second longer | one broker |
 | `lease`, `compact`, `clock` | at once: a session ends, the store's history is dropped, a wall clock jumps | |
 
-The rule for `power`: with data that is not synced, a replica may lose its tail only while another one that can be
-elected has it. So the step is left out while that is not so. Data of topics with flush.messages=1 need no such rule.
+The rule for `power`: a replica may lose what is not synced only while another one that can be elected has it. The step
+is left out while that is not so. If all brokers sync first, the last replica in sync may lose power as well.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -26,7 +27,12 @@ from tests.simulation.network import Way
 
 LEADER, CONTROLLER = "leader", "controller"
 _TARGETS = (*map(str, NODE_IDS), LEADER, CONTROLLER)
-_SHORT, _LONG = 0.2, 6.0
+_SHORT, _DEPOSING, _LONG = 0.2, 2.7, 6.0
+"""In seconds; after `_DEPOSING` the session of a silent broker has ended."""
+
+
+Kind = str
+"""A fault of the table above."""
 
 
 class Step(NamedTuple):
@@ -42,15 +48,17 @@ class Step(NamedTuple):
         return f"{self.at:.2f} s {self.kind} {self.target} for {self.seconds:.2f} s, {self.strength:.2f}"
 
 
-def draw_schedule(seed: int, begin: float, end: float) -> list[Step]:
-    """Draw the steps of a seed, in the order of time."""
+def draw_schedule(seed: int, begin: float, end: float, of: Sequence[Kind] = ()) -> list[Step]:
+    """Draw the steps of a seed, in the order of time; with kinds of faults, ten of these."""
     draw = random.Random(f"schedule {seed}")
     steps = []
-    kinds = draw.sample(sorted(_KINDS), draw.randint(2, 6))
-    for _ in range(draw.randint(3, 14)):
+    kinds = of or draw.sample(sorted(_KINDS), draw.randint(2, 6))
+    for _ in range(10 if of else draw.randint(3, 14)):
         kind = draw.choice(kinds)
         at = draw.uniform(begin, end)
-        seconds = min(draw.choice((draw.uniform(_SHORT, 1.5), draw.uniform(1.0, _LONG))), end - at)
+        seconds = draw.uniform(_DEPOSING, _LONG)
+        if kind != "depose" and draw.random() < 0.5:
+            seconds = draw.uniform(_SHORT, 1.5)
         steps.append(Step(at, kind, _KINDS[kind](draw), seconds, draw.random()))
     return sorted(steps)
 
@@ -75,13 +83,14 @@ def _paused(draw: random.Random) -> str:
     return draw.choice((*_TARGETS, STORE))
 
 
-_KINDS: dict[str, Callable[[random.Random], str]] = {
+_KINDS: dict[Kind, Callable[[random.Random], str]] = {
     "kill": _node,
     "power": _node,
     "stop": _node,
     "pause": _paused,
     "cut": _way,
     "isolate": _node,
+    "depose": lambda _: LEADER,
     "slow": _way,
     "lossy": _store_way,
     "disk": _node,
@@ -98,7 +107,7 @@ class Nemesis:
         self,
         cluster: Cluster,
         *,
-        leader: Callable[[], int],
+        leader: Callable[[float], int],
         controller: Callable[[], int],
         may_cut_power: Callable[[int], bool],
         lease_of: Callable[[int], int],
@@ -142,7 +151,7 @@ class Nemesis:
     def _resolve(self, step: Step) -> int:
         """Return the broker that a step is about."""
         if step.target == LEADER:
-            found = self._leader()
+            found = self._leader(step.strength)
         elif step.target == CONTROLLER:
             found = self._controller()
         else:
@@ -190,6 +199,12 @@ class Nemesis:
         incoming: list[Way] = [(other, name) for other in others]
         third = int(step.strength * 100) % 3
         return self._cut_ways(outgoing if third == 0 else incoming if third == 1 else outgoing + incoming)
+
+    def _depose(self, step: Step) -> Callable[[], None]:
+        """Cut a leader off from all but its clients, so that it does not know that it is deposed."""
+        name = f"node-{self._leader(step.strength)}"
+        others = [*(f"node-{each}" for each in NODE_IDS if f"node-{each}" != name), STORE]
+        return self._cut_ways([(name, other) for other in others] + [(other, name) for other in others])
 
     def _cut_ways(self, ways: list[Way]) -> Callable[[], None]:
         network = self._cluster.network

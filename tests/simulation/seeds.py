@@ -60,6 +60,11 @@ def run(case: Case, listener: Listener | None = None) -> Outcome:
     return simulate(case.seed, [schedule[number] for number in case.steps], listener)
 
 
+def run_in_process(case: Case) -> tuple[Case, Outcome]:
+    """Run a case in a process of a pool, which finds this function by its name."""
+    return case, run(case)
+
+
 def shrink(outcome: Outcome, fails: Callable[[Case], bool] | None = None) -> Case:
     """Return a case with as few steps of a failed run as can be found by leaving out halves, quarters and so on."""
     fails = fails or (lambda case: bool(run(case).failures))

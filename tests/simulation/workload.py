@@ -78,6 +78,14 @@ class Workload:
     def start(self, coroutine: Coroutine[Any, Any, None]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(coroutine))
 
+    async def acknowledges_more(self, than: int, seconds: float) -> bool:
+        """Return whether a write is acknowledged before the time is over."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while self.acknowledged <= than and loop.time() < end:  # noqa: ASYNC110 - in virtual time it costs nothing
+            await asyncio.sleep(0.2)
+        return self.acknowledged > than
+
     async def stop(self) -> None:
         """End the clients; what they have in flight stays unknown."""
         self.is_over = True
