@@ -11,6 +11,11 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from odradek.broker.broker import Broker
 from odradek.broker.metadata.topics import create_topic
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from tests.broker.replicating import Cluster, three_brokers
 from tests.metrics.collectors.scraping import Samples, of
@@ -230,3 +235,34 @@ async def test_a_controller_that_is_cut_off_from_the_metadata_store_is_none_any_
     assert values(f"{CONTROLLER}activecontrollercount") == {1: 0, 2: 0, 3: 0} | {controller: 1}
     assert values(f"{CONTROLLER}activebrokercount") == {1: 0, 2: 0, 3: 0} | {controller: 2}
     assert values(f"{CONTROLLER}fencedbrokercount") == {1: 0, 2: 0, 3: 0} | {controller: 1}
+
+
+def is_moving(cluster: Cluster) -> bool:
+    """Whether the leader of the topic `moving`, broker 1, sees a reassignment under way."""
+    partition = cluster.partition(1, "moving")
+    assert partition is not None
+    assert partition.image is not None
+    return bool(partition.image.adding_replicas)
+
+
+async def test_a_partition_that_is_being_moved_is_counted_and_its_new_replica_is_not_missing(pages: Pages) -> None:
+    cluster = pages.cluster
+    metadata = cluster.brokers[1].services.metadata
+    await create_topic(metadata, "moving", assignments={0: [1, 2]})
+    await cluster.stop(3)
+    await pages.until_in_sync(2)
+    before = (await pages.read())(f"{REPLICAS}underreplicatedpartitions")
+
+    moved = ReassignableTopic("moving", [ReassignablePartition(0, [1, 2, 3])])
+    async with Wire("127.0.0.1", cluster.brokers[1].port) as wire:
+        response = await wire.ask(AlterPartitionReassignmentsRequest(topics=[moved]), 0)
+    assert response.responses[0].partitions[0].error_code == ErrorCode.NONE
+    await cluster.until(lambda: is_moving(cluster))
+
+    values = await pages.read()
+    assert values(f"{REPLICAS}reassigningpartitions") == {1: 1, 2: 0}
+    assert values(f"{REPLICAS}underreplicatedpartitions") == before
+
+    await pages.start(3)
+    await cluster.until(lambda: not is_moving(cluster))
+    assert (await pages.read())(f"{REPLICAS}reassigningpartitions") == {1: 0, 2: 0, 3: 0}
