@@ -23,8 +23,9 @@ def many(tmp_path: Path) -> Path:
     path = tmp_path / "logs"
     path.mkdir()
     shutil.copy(GOLDEN / "meta.properties", path)
-    for number in range(PARTITIONS):
-        shutil.copytree(GOLDEN / "codec-lz4-0", path / f"many-{number}", copy_function=os.link)
+    first = shutil.copytree(GOLDEN / "codec-lz4-0", path / "many-0")
+    for number in range(1, PARTITIONS):
+        shutil.copytree(first, path / f"many-{number}", copy_function=os.link)
     return path
 
 
