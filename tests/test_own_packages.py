@@ -108,11 +108,7 @@ def test_a_topic_is_compacted(kafka_broker):
         pass
 """
 
-TEST_SPARK = (
-    f"""
-PROPERTIES = {PROPERTIES!r}
-"""
-     """
+TEST_SPARK = """
 import asyncio
 
 from test_shop import fill
@@ -143,7 +139,6 @@ def test_a_topic_is_a_table(kafka_broker):
     finally:
         spark.stop()
 """
-)
 
 
 def environment() -> dict[str, str]:
@@ -180,7 +175,8 @@ class Project:
 
     def write_tests(self, below: str = ".") -> None:
         self.write({"conftest.py": CONFTEST})
-        self.write({"test_shop.py": TEST_SHOP, "test_spark.py": TEST_SPARK}, below)
+        test_spark = TEST_SPARK.replace("PROPERTIES", repr(PROPERTIES))
+        self.write({"test_shop.py": TEST_SHOP, "test_spark.py": test_spark}, below)
 
     def run_pytest(self, name: str) -> str:
         command = [self.python, "-m", "pytest", "-p", "no:cacheprovider", "--timeout=200", "-k", name]
