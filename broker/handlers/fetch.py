@@ -265,6 +265,7 @@ class _Reading:
                 request.log_start_offset,
             )
             row.high_watermark = partition.high_watermark
+        partition.followers.record_answer(self.replica_id, self._broker_epoch)
         if wanted.high_watermark >= 0:
             self.sent[partition] = wanted.high_watermark
             if row.high_watermark > wanted.high_watermark:

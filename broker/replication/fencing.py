@@ -12,7 +12,7 @@ may have ended             │ served, if the partition has a single replica    
 While the lease exists, the other brokers do not take this one for dead, and the metadata watch reports every other
 change of a leader. After the deadline of the lease another broker may lead, unknown to this one.
 
-The in-sync replicas vouch if there are others than this broker, and each of them has fetched in the present leader
+The in-sync replicas vouch if there are others than this broker, and each of them has sent a fetch of the present leader
 epoch within two replica.fetch.wait.max.ms. A new leader is one of them, and it stops fetching before it leads. So an
 outage of the metadata store, in which nobody can be elected, stops administration and nothing else; and a leader that
 was replaced stops after that time. The *maximal* in-sync set counts, because a proposed member may be elected too.
@@ -20,8 +20,9 @@ was replaced stops after that time. The *maximal* in-sync set counts, because a 
 All times are those of `Clock.boot_time`, which counts the time for which the machine sleeps.
 
 Fencing limits for how long clients see an old leader, and records with acks=1 are lost. Records with acks=all do not
-depend on it, nor on any clock: they need the high watermark, which a leader that was replaced cannot move. A fetch that
-was on its way for long, or that a paused leader receives late, vouches from its arrival on.
+depend on it, nor on any clock: they need the high watermark, which a leader that was replaced cannot move. A fetch
+counts from the answer to the one before, after which it was sent, and not from its arrival: it may have been on its
+way for long, or a paused leader may receive it late.
 
 Fetches of followers are never refused here: they are what vouches.
 """

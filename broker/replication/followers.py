@@ -68,8 +68,14 @@ class Followers:
         if state is None or broker is None or broker.epoch != broker_epoch:
             return None
         state.fetched(fetch_offset, log_start_offset, leader_end, broker_epoch, self._clock.monotonic())
-        state.last_fetch_boot_time = self._clock.boot_time()
+        state.sent_after = state.answered_at
         return state
+
+    def record_answer(self, replica_id: int, broker_epoch: int) -> None:
+        """Record that a fetch of this follower is being answered. Its next fetch is sent later."""
+        state = self.states.get(replica_id)
+        if state is not None and state.broker_epoch == broker_epoch:
+            state.answered_at = self._clock.boot_time()
 
     def high_watermark(self, own_end: int, leader_end: int, maximal_isr: Collection[int]) -> int:
         """The largest offset that the high watermark may have now; `own_end` is the leader's end that counts."""
@@ -102,14 +108,15 @@ class Followers:
         return min([log_start_offset, *starts])
 
     def vouch(self, isr: Collection[int], seconds: float) -> bool:
-        """Whether `isr` has other members, and each has fetched in this epoch in the last `seconds` of boot time.
+        """Whether `isr` has other members, and each has sent a fetch of this epoch in the last `seconds` of boot time.
 
-        None of them led a later epoch then, and a new leader is one of them.
+        None of them led a later epoch then, and a new leader is one of them. When a fetch was sent is not known, only
+        that it was after the answer to the one before: so a fetch that a paused leader receives late does not count.
         """
         others = [replica for replica in isr if replica != self._node_id]
         since = self._clock.boot_time() - seconds
         return bool(others) and all(
-            replica in self.states and self.states[replica].last_fetch_boot_time >= since for replica in others
+            replica in self.states and self.states[replica].sent_after >= since for replica in others
         )
 
     def _is_live(self, replica: int) -> bool:

@@ -22,17 +22,20 @@ NEVER = float("-inf")
 class ReplicaState:
     """One follower. `broker_epoch` is that of the last fetch that counted.
 
-    Times are in seconds, `last_fetch_boot_time` on the boot clock, all others on the monotonic one.
+    Times are in seconds, `answered_at` and `sent_after` on the boot clock, all others on the monotonic one.
+    `answered_at`: when records for the last answer to it were read. `sent_after`: a time before the follower sent
+    its last fetch, because it sends one after the answer to the one before.
     """
 
     __slots__ = (
         "_last_fetch_leader_end",
         "_last_fetch_time",
+        "answered_at",
         "broker_epoch",
         "last_caught_up_time",
-        "last_fetch_boot_time",
         "log_end_offset",
         "log_start_offset",
+        "sent_after",
     )
 
     def __init__(self, last_caught_up_time: float = NEVER) -> None:
@@ -40,7 +43,8 @@ class ReplicaState:
         self.log_end_offset = UNKNOWN_OFFSET
         self.log_start_offset = UNKNOWN_OFFSET
         self.broker_epoch = UNKNOWN_EPOCH
-        self.last_fetch_boot_time = NEVER
+        self.answered_at = NEVER
+        self.sent_after = NEVER
         self.last_caught_up_time = last_caught_up_time
         self._last_fetch_leader_end = UNKNOWN_OFFSET
         self._last_fetch_time = NEVER

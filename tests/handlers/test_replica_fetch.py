@@ -120,20 +120,23 @@ async def test_a_parked_follower_is_answered_at_the_next_append(broker: Broker, 
     assert (values_in(row), row.high_watermark) == ([b"a"], 0)
 
 
-async def test_a_fetch_counts_when_it_arrives_and_not_when_it_is_answered(broker: Broker, wire: Wire) -> None:
+async def test_a_fetch_was_sent_after_the_answer_to_the_one_before(broker: Broker, wire: Wire) -> None:
     topic_id = await create(wire, "t")
     publish(broker, "t", isr=BOTH)
+    await wire.ask(follower_request(topic_id, 0, max_wait_ms=0), VERSION)
+    state = broker.services.partitions.get("t", 0).followers.states[OTHER]
+    assert state.sent_after < 0
+    first_answer = state.answered_at
+
     request = follower_request(topic_id, 0, max_wait_ms=LONG_MS)
     await wire.send(request, VERSION)
     await parked(broker)
-    state = broker.services.partitions.get("t", 0).followers.states[OTHER]
-    arrived = state.last_fetch_boot_time
+    assert state.sent_after == first_answer > 0
 
     async with Wire("127.0.0.1", broker.port) as producer:
         await produce(producer, "t", batch(b"a"))
     await wire.receive(request, VERSION)
-
-    assert state.last_fetch_boot_time == arrived > 0
+    assert state.sent_after == first_answer < state.answered_at
 
 
 async def test_a_parked_follower_is_answered_when_the_high_watermark_passes_the_one_it_was_sent(

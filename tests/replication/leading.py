@@ -74,6 +74,7 @@ class Leading:
         """Record a follower's fetch; return the high watermark after it."""
         of_broker = EPOCHS[replica] if broker_epoch is None else broker_epoch
         self.partition.record_follower_fetch(replica, of_broker, epoch, offset, 0)
+        self.partition.followers.record_answer(replica, of_broker)
         return self.partition.high_watermark
 
     def append(self, *values: bytes) -> None:

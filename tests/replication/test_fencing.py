@@ -69,8 +69,9 @@ def leading(log_dir: LogDir, threads: DiskThreads, clock: SleepingClock, lease: 
     return leading_with(log_dir, threads, clock, lease, "isr")
 
 
-def vouch(leading: Leading, offset: int = 0) -> None:
-    for replica in (OTHER, THIRD):
+def vouch(leading: Leading, offset: int = 0, replicas: tuple[int, ...] = (OTHER, THIRD)) -> None:
+    """Fetch twice by each: the second fetch was sent after the answer to the first."""
+    for replica in replicas * 2:
         leading.fetched(replica, offset)
 
 
@@ -125,10 +126,10 @@ async def test_clients_are_served_while_all_in_sync_replicas_fetch(
     leading: Leading, clock: SleepingClock, lease: Lease
 ) -> None:
     lease.lapse()
-    leading.fetched(OTHER, 0)
+    vouch(leading, 0, (OTHER,))
     await assert_refused(leading)
 
-    leading.fetched(THIRD, 0)
+    vouch(leading, 0, (THIRD,))
     leading.append(b"a")
     vouch(leading, 1)
     assert leading.partition.acknowledgement(1, 0) is ErrorCode.NONE
@@ -136,6 +137,21 @@ async def test_clients_are_served_while_all_in_sync_replicas_fetch(
 
     clock.advance(LONGER_THAN_TWO_FETCHES_MS)
     await assert_refused(leading)
+
+
+async def test_fetches_that_a_paused_leader_receives_late_do_not_vouch(
+    leading: Leading, clock: SleepingClock, lease: Lease
+) -> None:
+    vouch(leading)
+    clock.asleep = 11.0  # each follower has sent one more fetch, to a leader that does not receive it yet
+
+    for replica in (OTHER, THIRD):
+        leading.fetched(replica, 0)
+    await assert_refused(leading)
+
+    for replica in (OTHER, THIRD):
+        leading.fetched(replica, 0)
+    leading.append(b"a")
 
 
 async def test_fetches_of_an_earlier_epoch_do_not_vouch(leading: Leading, lease: Lease) -> None:
@@ -149,7 +165,7 @@ async def test_fetches_of_an_earlier_epoch_do_not_vouch(leading: Leading, lease:
 
 async def test_a_proposed_member_of_the_in_sync_set_must_vouch_too(leading: Leading, lease: Lease) -> None:
     leading.apply(SELF, OTHER)
-    leading.fetched(OTHER, 0)
+    vouch(leading, 0, (OTHER,))
     lease.lapse()
     assert not leading.partition.is_fenced
 

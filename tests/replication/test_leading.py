@@ -340,14 +340,24 @@ def test_the_isr_vouches_while_all_of_its_other_members_fetch(leading: Leading) 
     def vouches() -> bool:
         return leading.partition.followers.vouch(leading.partition.maximal_isr(), 1.0)
 
+    def fetch_twice(replica: int) -> None:  # the second fetch was sent after the answer to the first
+        leading.fetched(replica, 0)
+        leading.fetched(replica, 0)
+
     assert not vouches()
-    leading.fetched(OTHER, 0)
+    fetch_twice(OTHER)
     assert not vouches()
-    leading.fetched(THIRD, 0)
+    fetch_twice(THIRD)
     assert vouches()
 
     leading.clock.advance(1_001)
     assert not vouches()
+    for replica in (OTHER, THIRD):  # sent before the leader was paused for a second, for all that it knows
+        leading.fetched(replica, 0)
+    assert not vouches()
+    for replica in (OTHER, THIRD):
+        leading.fetched(replica, 0)
+    assert vouches()
     leading.apply(SELF)
     assert not vouches()
 
