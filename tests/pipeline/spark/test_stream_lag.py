@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -15,6 +15,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import QueryTerminatedEvent
 
 from odradek.pipeline.spark.stream_lag import SECONDS, lags, offsets_behind, with_lag
 from odradek.pipeline.spark.stream_reports import _OF_SPARK, StreamReports
@@ -76,12 +77,12 @@ def test_lag_and_errors_of_streams_are_log_lines(
     topic = make_topic(1)
     send(bootstrap, topic, [(0, 1000 + number, None, b"%d" % number, []) for number in range(4)])
     caplog.set_level(logging.DEBUG, LOGGER)
-    ended = threading.Event()
+    ended: SimpleQueue[str] = SimpleQueue()
 
     class Ended(StreamReports):
-        def onQueryTerminated(self, event: object) -> None:  # noqa: N802 - Spark's name
-            super().onQueryTerminated(event)  # type: ignore[arg-type]
-            ended.set()
+        def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+            super().onQueryTerminated(event)
+            ended.put(str(event.runId))
 
     reports = Ended()
     spark.streams.addListener(reports)
@@ -89,13 +90,13 @@ def test_lag_and_errors_of_streams_are_log_lines(
         table = stream(spark, "broker", bootstrap, subscribe=topic, startingOffsets="earliest", maxOffsetsPerTrigger=3)
         wrong = table.selectExpr("raise_error(concat('wrong ', offset)) AS value").where("value IS NOT NULL")
         for name, rows in (("lagging", table), ("failing", wrong)):
-            ended.clear()
             query = rows.writeStream.format("noop").queryName(name).trigger(availableNow=True).start()
             try:
                 query.awaitTermination()
             except PySparkException:
                 assert name == "failing"
-            assert ended.wait(60)
+            while ended.get(timeout=60) != str(query.runId):
+                pass  # the end of a query of an earlier test
     finally:
         spark.streams.removeListener(reports)
     lines = [(each.levelname, each.getMessage()) for each in caplog.records if each.name == LOGGER]
