@@ -68,11 +68,11 @@ class WantedPartition:
         if self.log_start_offset != row.log_start_offset:
             is_news = True
             self.log_start_offset = row.log_start_offset
-        if row.error_code != NO_ERROR:
-            # The partition is news again after the error has ended.
+        if row.error_code != NO_ERROR or row.diverging_epoch.epoch >= 0:
+            # The partition is news again after the error has ended, or the peer has truncated its log.
             self.high_watermark = -1
             return True
-        return is_news or bool(row.records) or row.diverging_epoch.epoch >= 0 or row.preferred_read_replica >= 0
+        return is_news or bool(row.records) or row.preferred_read_replica >= 0
 
 
 Row = tuple[WantedPartition, PartitionData]
@@ -113,6 +113,8 @@ class FetchSession:
                     added = WantedPartition(topic.topic, topic.topic_id, wanted)
                     partitions[self.key(topic.topic, topic.topic_id, wanted.partition)] = added
                 else:
+                    if known.request.current_leader_epoch != wanted.current_leader_epoch:
+                        known.high_watermark = -1  # the peer discards answers of an earlier epoch
                     known.request = wanted
         for forgotten in request.forgotten_topics_data:
             for index in forgotten.partitions:

@@ -148,6 +148,34 @@ def test_a_diverging_epoch_is_returned() -> None:
     assert partitions_in(response) == [("a", 0)]
 
 
+def test_the_high_watermark_is_returned_again_after_a_diverging_epoch() -> None:
+    """The follower only truncates its log then, and may lack no record afterwards."""
+    sessions = Sessions()
+    session = sessions.start({"a": [0]})
+    fetch = sessions.begin_by_name(request(session, 1))
+    data = PartitionData(0, high_watermark=7, log_start_offset=0, records=b"")
+    data.diverging_epoch.epoch = 3
+    fetch.respond([(fetch.partitions[0], data)])
+
+    truncated = answer(sessions.begin_by_name(request(session, 2)), high_watermark=7)
+    quiet = answer(sessions.begin_by_name(request(session, 3)), high_watermark=7)
+
+    assert [partitions_in(response) for response in (truncated, quiet)] == [[("a", 0)], []]
+
+
+def test_the_high_watermark_is_returned_again_in_another_leader_epoch() -> None:
+    """The follower discards what was on its way to it when the epoch changed."""
+    sessions = Sessions()
+    session = sessions.start({"a": [0, 1]})
+    answer(sessions.begin_by_name(request(session, 1)), high_watermark=7)
+    later = request(session, 2, {"a": [0, 1]})
+    later.topics[0].partitions[0].current_leader_epoch = 5
+
+    response = answer(sessions.begin_by_name(later), high_watermark=7)
+
+    assert partitions_in(response) == [("a", 0)]
+
+
 def test_a_partition_that_returned_records_moves_to_the_end() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0, 1, 2]})

@@ -96,24 +96,29 @@ class Invariants:
         )
 
     def in_sync(self) -> bool:
-        """Return whether every partition has all replicas in sync, as committed, and followed up to the end."""
+        """Return whether every partition has all replicas in sync, and each counts all records as committed."""
         return self.led() and all(
             len(state.isr) == len(self._cluster.nodes) and len(self._ends(partition)) == 1
             for partition, state in self._state.partitions.items()
         )
 
     def _ends(self, partition: Partition) -> set[int]:
+        """Return the ends and the high watermarks of all replicas."""
         replicas = [self.partition(node, partition) for node in self._cluster.nodes.values()]
-        return {-1 if each is None else each.log.log_end_offset for each in replicas}
+        ends = {-1 if each is None else each.log.log_end_offset for each in replicas}
+        return ends | {-1 if each is None else each.high_watermark for each in replicas}
 
     def describe(self) -> str:
         """Describe what is not in sync, for a failure."""
         found = []
         for partition, state in self._state.partitions.items():
             leads = self.maximal_isr(state.leader, partition, state.leader_epoch) is not None
-            ends = {node_id: each and each.log.log_end_offset for node_id, each in self._replicas(partition).items()}
-            if not leads or len(state.isr) < len(ends) or len(set(ends.values())) > 1:
-                found.append(f"{partition[0].hex()[:6]}-{partition[1]} {state} leads {leads} ends {ends}")
+            ends = {
+                node_id: each and (each.high_watermark, each.log.log_end_offset)
+                for node_id, each in self._replicas(partition).items()
+            }
+            if not leads or len(state.isr) < len(ends) or len(self._ends(partition)) > 1:
+                found.append(f"{partition[0].hex()[:6]}-{partition[1]} {state} leads {leads} committed, end: {ends}")
         return "; ".join(found)
 
     def _replicas(self, partition: Partition) -> dict[int, BrokerPartition | None]:
