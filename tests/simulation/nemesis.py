@@ -3,6 +3,7 @@
 | fault | for a time | on |
 |---|---|---|
 | `kill`, `stop`, `power` | the broker is down, then it starts | one broker, or the present leader or controller |
+| `blackout` | all brokers lose power at once, and start one after the other | all brokers |
 | `pause` | the process stands still | one broker, or the store |
 | `cut` | one way carries nothing until it is healed; then all of it arrives late | brokers, store, clients |
 | `isolate` | all ways of one broker to the others and the store, in one or both directions | one broker |
@@ -12,7 +13,7 @@
 | `lease`, `compact`, `clock` | at once: a session ends, the store's history is dropped, a wall clock jumps | |
 
 The rule for `power`: a replica may lose what is not synced only while another one that can be elected has it. The step
-is left out while that is not so. If all brokers sync first, the last replica in sync may lose power as well.
+is left out while that is not so, and so is `blackout`. If all brokers sync first, all replicas may lose power together.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import NamedTuple
 from tests.simulation.cluster import CLIENTS, NODE_IDS, STORE, Cluster
 from tests.simulation.network import Way
 
-LEADER, CONTROLLER = "leader", "controller"
+LEADER, CONTROLLER, EVERYBODY = "leader", "controller", "everybody"
 _TARGETS = (*map(str, NODE_IDS), LEADER, CONTROLLER)
 _SHORT, _DEPOSING, _LONG = 0.2, 2.7, 6.0
 """In seconds; after `_DEPOSING` the session of a silent broker has ended."""
@@ -86,6 +87,7 @@ def _paused(draw: random.Random) -> str:
 _KINDS: dict[Kind, Callable[[random.Random], str]] = {
     "kill": _node,
     "power": _node,
+    "blackout": lambda _: EVERYBODY,
     "stop": _node,
     "pause": _paused,
     "cut": _way,
@@ -101,7 +103,7 @@ _KINDS: dict[Kind, Callable[[random.Random], str]] = {
 
 
 class Nemesis:
-    """Carries out a schedule. `may_cut_power` is asked with a broker before its power is cut."""
+    """Carries out a schedule. `may_cut_power` is asked with the brokers before their power is cut."""
 
     def __init__(
         self,
@@ -109,7 +111,7 @@ class Nemesis:
         *,
         leader: Callable[[float], int],
         controller: Callable[[], int],
-        may_cut_power: Callable[[int], bool],
+        may_cut_power: Callable[[Sequence[int]], bool],
         lease_of: Callable[[int], int],
     ) -> None:
         self._cluster = cluster
@@ -170,10 +172,24 @@ class Nemesis:
 
     def _power(self, step: Step) -> Callable[[], None] | None:
         node_id = self._resolve(step)
-        if not self._may_cut_power(node_id):
+        if not self._may_cut_power([node_id]):
             return None
         self._cluster.cut_power(node_id)
         return partial(self._cluster.start, node_id)
+
+    def _blackout(self, step: Step) -> Callable[[], None] | None:
+        if not self._may_cut_power(NODE_IDS):
+            return None
+        for node_id in NODE_IDS:
+            self._cluster.cut_power(node_id)
+        first = int(step.strength * len(NODE_IDS))
+        network = self._cluster.network
+
+        def start() -> None:
+            for position, node_id in enumerate((*NODE_IDS[first:], *NODE_IDS[:first])):
+                network.at(network.world.now + position * step.strength, self._cluster.start, node_id)
+
+        return start
 
     def _pause(self, step: Step) -> Callable[[], None]:
         if step.target == STORE:

@@ -39,7 +39,7 @@ _CHECK_SECONDS = 0.1
 _READ_SECONDS = 20.0
 
 SYNCED_SHARE = 0.25
-"""The share of seeds in which each broker syncs before it acknowledges: then the last replica may lose power, too."""
+"""The share of seeds in which each broker syncs before it acknowledges: then all replicas may lose power together."""
 
 PLAIN, SYNCED, BRIEF = "plain", "synced", "brief"
 
@@ -160,16 +160,15 @@ class _Run:
         registered = self.state.brokers.get(node_id)
         return 0 if registered is None else registered.value.lease
 
-    def _may_cut_power(self, node_id: int) -> bool:
-        """Whether every partition then still has a replica that can be elected.
-
-        The last one in sync can be, when it is back. Without fsyncs it may lack records then, so it must not be cut.
-        """
+    def _may_cut_power(self, node_ids: Sequence[int]) -> bool:
+        """Whether every partition then still has a replica that has lost nothing; with fsyncs none ever does."""
         for state in self.state.partitions.values():
-            if node_id not in state.isr or (self.is_synced and len(state.isr) == 1):
+            if self.is_synced or not any(node_id in state.isr for node_id in node_ids):
                 continue
             others = [
-                member for member, epoch in state.isr.items() if member != node_id and self._is_intact(member, epoch)
+                member
+                for member, epoch in state.isr.items()
+                if member not in node_ids and self._is_intact(member, epoch)
             ]
             if not others:
                 return False

@@ -4,7 +4,7 @@
 |---|---|
 | epochs never go back | leader epoch and partition epoch |
 | one writer for each epoch | a leader epoch has one leader for ever |
-| clean elections | a new leader was in the ISR before, and has lost nothing since |
+| clean elections | a new leader was in the ISR before, and has lost nothing since, unless all members have |
 | the leader counts every member | the committed ISR is inside the maximal ISR of the broker that leads that epoch |
 """
 
@@ -105,6 +105,10 @@ class StoredState:
         self.leader_changes += 1
         if state.leader not in before.isr:
             self._fail(f"{name}: {state.leader} was elected, in sync were {sorted(before.isr)}")
-        registered = self.brokers.get(state.leader)
-        if registered is not None and len(before.isr) > 1 and registered.intact_since > before.isr[state.leader]:
+        elif self._has_lost(state.leader, before) and not all(self._has_lost(each, before) for each in before.isr):
             self._fail(f"{name}: {state.leader} was elected, but has lost records since it was in sync")
+
+    def _has_lost(self, node_id: int, state: PartitionState) -> bool:
+        """Return whether a registered member of the ISR has lost records since it was found in sync."""
+        registered = self.brokers.get(node_id)
+        return registered is not None and registered.intact_since > state.isr[node_id]

@@ -7,11 +7,15 @@ electable(replica)   in the ISR, its broker serves and is not draining, and it h
 leader electable, every ISR member electable   nothing changes
 leader electable, others not                   they leave the ISR                                             same epoch
 leader not electable, another member is        the first electable replica, as assigned, leads; others leave  epoch + 1
-no member is, the only one serves              it leads, though records may be lost: no replica has more      epoch + 1
-                                               (not while its log is lost)
+no member is, all have lost records            one that serves leads, though records may be lost: the former epoch + 1
+                                               leader, else the first as assigned (not while its log is lost)
 no member is, the topic allows unclean ones    the first live replica leads alone; records are lost           epoch + 1
-no member is                                   no leader; the ISR stays: any member may come back             epoch + 1
+no member is                                   no leader; members that have lost records leave, for any other epoch + 1
+                                               may come back with all of them
 ```
+
+So after a power failure of all brokers a partition is led again when the last member of its ISR is back. Until then a
+member may come back that has lost nothing, because it was stopped before. Kafka elects the last known leader (KIP-966).
 
 Administrators can request two more elections: of the preferred replica, the first as assigned, if it is electable; and,
 where there is no leader, of any live replica, although records are lost.
@@ -67,16 +71,28 @@ def choose_leader(
     for replica in partition.replicas:
         if replica in electable:
             return Decision(next_state(partition, replica, next_epoch, electable | {replica: brokers[replica].epoch}))
-    if len(partition.isr) == 1:
-        ((replica, epoch),) = partition.isr.items()
-        if _is_available(replica, brokers) and not _is_lost(replica, epoch, brokers):
-            isr = {replica: brokers[replica].epoch}
-            return Decision(_lossy(next_state(partition, replica, next_epoch, isr), partition), may_have_lost=True)
+    hopeful = {replica: epoch for replica, epoch in partition.isr.items() if not _has_lost(replica, epoch, brokers)}
+    if not hopeful and (decision := _choose_of_lossy(partition, brokers)) is not None:
+        return decision
     if unclean and (state := choose_unclean(partition, brokers)) is not None:
         return Decision(state, may_have_lost=True, is_unclean=True)
-    return (
-        None if partition.leader == NO_LEADER else Decision(next_state(partition, NO_LEADER, next_epoch, partition.isr))
-    )
+    isr = hopeful or partition.isr
+    if partition.leader != NO_LEADER:
+        return Decision(next_state(partition, NO_LEADER, next_epoch, isr))
+    if len(isr) < len(partition.isr):
+        return Decision(next_state(partition, NO_LEADER, partition.leader_epoch, isr))
+    return None
+
+
+def _choose_of_lossy(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> Decision | None:
+    """Return the election of a member of the ISR, all of which have lost records, or None if none of them can lead."""
+    for replica in (partition.leader, *partition.replicas):
+        epoch = partition.isr.get(replica)
+        if epoch is not None and _is_available(replica, brokers) and not _is_lost(replica, epoch, brokers):
+            isr = {replica: brokers[replica].epoch}
+            state = _lossy(next_state(partition, replica, partition.leader_epoch + 1, isr), partition)
+            return Decision(state, may_have_lost=True, is_unclean=len(partition.isr) > 1)
+    return None
 
 
 def prefer(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> PartitionState | None:
@@ -127,6 +143,12 @@ def _is_available(replica: int, brokers: Mapping[int, BrokerImage]) -> bool:
 
 def _is_electable(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerImage]) -> bool:
     return _is_available(replica, brokers) and brokers[replica].intact_since <= epoch_in_isr
+
+
+def _has_lost(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerImage]) -> bool:
+    """Return whether a live broker has lost records since it was found in sync; then it never leads by that entry."""
+    broker = brokers.get(replica)
+    return broker is not None and broker.intact_since > epoch_in_isr
 
 
 def _is_lost(replica: int, epoch_in_isr: int, brokers: Mapping[int, BrokerImage]) -> bool:

@@ -11,17 +11,19 @@ from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.memory import InMemoryStore
-from odradek.broker.metadata.store.store import Put
+from odradek.broker.metadata.store.store import Put, StoreError
 from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import ControllerRecord, PartitionState, encode
 from tests.metadata.conftest import Start, until
 
 
-async def _kill(store: InMemoryStore, metadata: Metadata) -> None:
-    """End the process and its lease."""
-    await metadata.stop(clean=False)
-    ((kv, *_), _) = await store.range(metadata.keys.broker_id(metadata.config.node_id))
-    await store.revoke(kv.lease)
+async def _kill(store: InMemoryStore, *brokers: Metadata) -> None:
+    """End processes at once, and then their leases."""
+    for metadata in brokers:
+        await metadata.stop(clean=False)
+    for metadata in brokers:
+        ((kv, *_), _) = await store.range(metadata.keys.broker_id(metadata.config.node_id))
+        await store.revoke(kv.lease)
 
 
 def _leaders(image: MetadataImage, topic: str = "t") -> list[int]:
@@ -77,6 +79,23 @@ async def test_a_partition_with_one_replica_has_a_leader_again_when_its_broker_r
     assert image.topics["t"].partitions[0].leader_epoch == 2
 
 
+async def test_after_a_power_failure_of_all_brokers_a_partition_is_led_when_all_in_sync_replicas_are_back(
+    shared: InMemoryStore, start: Start
+) -> None:
+    first, second = await start(shared, 1), await start(shared, 2)
+    await until(first, lambda image: len(image.brokers) == 2)
+    await create_topic(first, "t", assignments={0: [1, 2]})
+    await _kill(shared, first, second)
+
+    again = await start(shared, 1, boot_id="boot 2")
+    image = await until(again, lambda image: _leaders(image) == [-1])
+    assert list(image.topics["t"].partitions[0].isr) == [2], "broker 2 may have lost nothing"
+    last = await start(shared, 2, boot_id="boot 2")
+
+    image = await until(again, lambda image: _leaders(image) == [2])
+    assert image.topics["t"].partitions[0].isr == {2: last.broker_epoch}
+
+
 async def test_many_partitions_change_leaders_at_once(shared: InMemoryStore, start: Start) -> None:
     first, second = await start(shared, 1), await start(shared, 2)
     await until(first, lambda image: len(image.brokers) == 2)
@@ -105,7 +124,9 @@ async def test_a_deposed_controller_cannot_change_anything(shared: InMemoryStore
     keys = first.keys
     stale = msgspec.structs.replace(first.image, brokers={2: first.image.brokers[2]})
     record = ControllerRecord(1, "zombie")
-    zombie = Controller(shared, keys, record, lambda _: False, lambda _: None)
+    # Only if it has changed something does it wait for an image of a later revision, which never comes here.
+    changed = StoreError("it has changed something")
+    zombie = Controller(shared, keys, record, lambda _: False, lambda _: zombie.fail(changed))
     zombie.epoch = stale.controller_epoch
     await _kill(shared, first)
     # Undo the changes of the new controller, except its key: only the key keeps the deposed one from changing anything.

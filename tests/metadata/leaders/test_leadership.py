@@ -81,8 +81,41 @@ def test_a_follower_that_may_have_lost_records_leaves_the_isr() -> None:
     assert _decide(1, [1, 2], {1: 10, 2: 20}, _broker(1, 10), _broker(2, 30)) == Decision(_state(1, 5, {1: 10}))
 
 
-def test_several_replicas_that_may_all_have_lost_records_have_no_leader() -> None:
-    assert _decide(1, [1, 2], {1: 10, 2: 20}, _broker(1, 30), _broker(2, 40)) == Decision(_state(-1, 6, {1: 10, 2: 20}))
+def test_when_all_replicas_have_lost_records_the_former_leader_leads() -> None:
+    """As after a power failure of all brokers: nobody has more records than the members of the ISR."""
+    state = PartitionState(2, 6, {2: 40}, 10, rec=1)
+    brokers = [_broker(1, 30), _broker(2, 40), _broker(3, 50)]
+
+    decision = _decide(2, [3, 1, 2], {1: 10, 2: 20}, *brokers)
+
+    assert decision == Decision(state, may_have_lost=True, is_unclean=True)
+
+
+def test_when_all_replicas_have_lost_records_and_none_leads_the_first_in_sync_as_assigned_leads() -> None:
+    state = PartitionState(1, 6, {1: 30}, 10, rec=1)
+    brokers = [_broker(1, 30), _broker(2, 40), _broker(3, 50)]
+
+    decision = _decide(-1, [3, 1, 2], {1: 10, 2: 20}, *brokers)
+
+    assert decision == Decision(state, may_have_lost=True, is_unclean=True)
+
+
+def test_a_replica_that_has_lost_records_leaves_the_isr_while_another_member_may_have_them() -> None:
+    lost = _broker(1, 30)
+
+    assert _decide(1, [1, 2], {1: 10, 2: 20}, lost) == Decision(_state(-1, 6, {2: 20}))
+    assert _decide(-1, [1, 2], {1: 10, 2: 20}, lost) == Decision(_state(-1, 5, {2: 20}))
+    assert _decide(-1, [1, 2], {2: 20}, lost) is None
+    assert _decide(-1, [1, 2], {2: 20}, lost, _broker(2, 50, intact_since=20)) == Decision(_state(2, 6, {2: 50}))
+    last = Decision(PartitionState(2, 6, {2: 50}, 10, rec=1), may_have_lost=True)
+    assert _decide(-1, [1, 2], {2: 20}, lost, _broker(2, 50)) == last
+
+
+def test_replicas_that_have_lost_records_and_are_draining_keep_the_isr() -> None:
+    draining = [_broker(1, 30, state=DRAINING), _broker(2, 40, state=DRAINING)]
+
+    assert _decide(1, [1, 2], {1: 10, 2: 20}, *draining) == Decision(_state(-1, 6, {1: 10, 2: 20}))
+    assert _decide(-1, [1, 2], {1: 10, 2: 20}, *draining) is None
 
 
 def test_a_new_leader_is_in_the_isr_with_its_present_broker_epoch() -> None:
