@@ -29,6 +29,7 @@ metadata store beyond a network. One seed has one run, in any process: begin wit
 | `invariants` | the rules between the brokers |
 | `simulation` | one run |
 | `seeds` | failing seeds: repeated, shrunk, kept |
-| `mutants`, `test_mutants` | defects that the simulation must find |
 | `test_simulation` | some seeds in continuous integration; `make simulate` runs more |
+
+`tests/mutants` puts defects into the brokers, which these runs must find.
 """

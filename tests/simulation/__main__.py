@@ -1,7 +1,8 @@
 """Run many seeds, or one again: `python -m tests.simulation --seeds 1000`, `python -m tests.simulation --case 17 -v`.
 
 The seeds that have failed before come first. A failing seed is printed with its faults, shrunk, and kept. With
-`--mutants` each seed runs on a broker with a defect, and must fail.
+`--mutants` each seed runs on a broker with a defect, until one fails; only a defect that no directed test finds either
+makes the run fail.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections.abc import Iterable
 from itertools import islice
 
-from tests.simulation.mutants import MUTANTS, find
+from tests.mutants.mutants import MUTANTS, Found, Mutant, find
 from tests.simulation.seeds import Case, failing_cases, keep, parse, run, run_in_process, shrink
 from tests.simulation.simulation import Outcome
 
@@ -68,17 +69,23 @@ def _run_many(cases: list[Case], processes: int) -> int:
 
 
 def _run_mutants(seeds: range, processes: int) -> int:
-    """Search a seed for each mutant; return 1 if one has none."""
+    """Search a seed for each mutant; return 1 if one has none, and no directed test."""
     missed = 0
     with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=1) as pool:
-        searches = [(each, pool.apply_async(find, (each.name, seeds))) for each in MUTANTS]
+        searches = [(each, pool.apply_async(find, (each.name, seeds))) for each in MUTANTS if each.kinds]
         for mutant, search in searches:
             found = search.get()
-            missed += found is None
-            print(f"{mutant.name}: {'NOT FOUND' if found is None else f'seed {found.seed}: {found.failure[:100]}'}")
+            missed += found is None and not mutant.tests
+            print(f"{mutant.name}: {_description(mutant, found)}")
             sys.stdout.flush()
-    print(f"{missed} of {len(MUTANTS)} mutants were not found within {len(seeds)} seeds")
+    print(f"{missed} of {len(MUTANTS)} mutants were found neither within {len(seeds)} seeds nor by a directed test")
     return 1 if missed else 0
+
+
+def _description(mutant: Mutant, found: Found | None) -> str:
+    if found is not None:
+        return f"seed {found.seed}: {found.failure[:100]}"
+    return "by directed tests only" if mutant.tests else "NOT FOUND"
 
 
 def _report_failure(case: Case, outcome: Outcome) -> None:

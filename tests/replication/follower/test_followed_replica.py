@@ -125,6 +125,17 @@ async def test_records_of_an_earlier_epoch_are_synced_before_the_first_fetch(
     assert replica.wanted().fetch_offset == partition.log.recovery_point == 1
 
 
+async def test_records_above_the_high_watermark_stay_until_the_leader_shows_that_it_lacks_them(
+    partition: Partition,
+) -> None:
+    partition.log.append_as_follower(bytearray(records(b"a", base_offset=0)))
+
+    replica = FollowedReplica(partition, MAX_BYTES)
+    await replica.prepare()
+
+    assert (partition.high_watermark, replica.wanted().fetch_offset) == (0, 1)
+
+
 async def test_the_first_fetch_waits_for_the_appends_of_a_former_leader(partition: Partition) -> None:
     lead(partition, SELF, 2)
     appending = partition.append_as_leader(batch(b"x" * LARGE_APPEND_BYTES), 1, 0)
