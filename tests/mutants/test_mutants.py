@@ -51,8 +51,9 @@ def verdicts() -> dict[str, dict[str, str]]:
         env=environment | {"PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stderr
     found: dict[str, dict[str, str]] = json.loads(done.stdout.splitlines()[-1])
     return found
 
