@@ -124,20 +124,25 @@ class Invariants:
     def _replicas(self, partition: Partition) -> dict[int, BrokerPartition | None]:
         return {node_id: self.partition(node, partition) for node_id, node in self._cluster.nodes.items()}
 
-    def check_healed(self, deleted: set[bytes]) -> None:
+    def check_healed(self) -> None:
         """Check the logs when all replicas are in sync."""
         for partition in self._state.partitions:
             contents = {node_id: _content(each) for node_id, each in self._replicas(partition).items()}
             if len(set(contents.values())) != 1:
                 sizes = {node_id: len(content) for node_id, content in contents.items()}
                 self._fail(f"{partition[0].hex()[:6]}-{partition[1]}: the replicas differ, sizes {sizes}")
+
+    def leftovers(self, deleted: set[bytes]) -> list[str]:
+        """Describe what brokers still have of deleted topics."""
+        found = []
         for node in self._cluster.nodes.values():
             for topic_id in sorted(deleted):
                 if node.broker is not None and topic_id in node.broker.services.metadata.image.topics_by_id:
-                    self._fail(f"broker {node.node_id} serves a deleted topic")
+                    found.append(f"broker {node.node_id} serves a deleted topic")
                 logs = () if node.broker is None else node.broker.log_dirs.logs.values()
                 if any(log.topic_id == topic_id for log in logs):
-                    self._fail(f"broker {node.node_id} has the log of a deleted topic")
+                    found.append(f"broker {node.node_id} has the log of a deleted topic")
+        return found
 
 
 def _content(replica: BrokerPartition | None) -> bytes:

@@ -35,6 +35,8 @@ LED_SECONDS = 10.0
 WRITE_SECONDS = 8.0
 """The time within which a writer finds the leader again: a request that was held up, and one more."""
 IN_SYNC_SECONDS = 20.0
+DELETED_SECONDS = 10.0
+"""The time within which every broker has removed what was deleted, although an answer of the store was lost."""
 _CHECK_SECONDS = 0.1
 _READ_SECONDS = 20.0
 
@@ -98,8 +100,11 @@ class _Run:
         checked = self._in_clients(self._read_everything())
         if not self._wait(checked.done, _READ_SECONDS):
             world.fail(f"not everything can be read: {self.invariants.describe()}")
+        deleted = self.history.deleted
+        if not world.failures and not self._wait(lambda: not self.invariants.leftovers(deleted), DELETED_SECONDS):
+            world.fail(f"{DELETED_SECONDS} s after healing: {'; '.join(self.invariants.leftovers(deleted))}")
         if not world.failures:
-            self.invariants.check_healed(self.history.deleted)
+            self.invariants.check_healed()
 
     def _maximal_isr(self, node_id: int, partition: Partition, epoch: int) -> set[int] | None:
         return self.invariants.maximal_isr(node_id, partition, epoch)
