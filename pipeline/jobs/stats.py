@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.client.cli.arguments.times import duration_ms, iso
 from odradek.client.cli.output.tables import print_json, print_rows
-from odradek.pipeline.jobs import FAILED, JobError, UsageError
+from odradek.pipeline.jobs import FAILED, JobError, OptionError, UsageError
 from odradek.pipeline.jobs.arguments import add_source_arguments, add_spark_arguments
 from odradek.pipeline.spark.spark_session import check_packages
 
@@ -114,6 +114,9 @@ def damage_in(batches: DataFrame) -> list[str]:
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.log_dir is None and arguments.topic is None and arguments.topic_pattern is None:
         raise UsageError("--bootstrap-server requires --topic or --topic-pattern")
+    if arguments.log_dir is not None and arguments.option:
+        names = ", ".join(name for name, _ in arguments.option)
+        raise OptionError(f"{names}: stats has no options for a log directory, because it reads batch headers only")
     if arguments.log_dir is not None and arguments.topic_pattern is not None:
         raise UsageError("--log-dir accepts --topic, but not --topic-pattern")
     if arguments.window == 0:

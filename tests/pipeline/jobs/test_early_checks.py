@@ -108,3 +108,9 @@ def test_a_wrong_option_of_files(tmp_path: Path, capsys: pytest.CaptureFixture[s
         2,
         "error: mode is 'LENIENT': choose one of FAILFAST, PERMISSIVE, DROPMALFORMED",
     )
+
+
+def test_stats_of_a_log_directory_has_no_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = f"stats --log-dir {tmp_path} --option isolation.level=read_committed --option mode=LENIENT"
+    message = "stats has no options for a log directory, because it reads batch headers only"
+    assert printed(line, capsys) == (2, f"error: isolation.level, mode: {message}")
