@@ -12,9 +12,10 @@ query needs: `.schema("value binary")` names them, and the others are not decode
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from io import UnsupportedOperation
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.klog.options import KlogOptions, klog_options
@@ -29,6 +30,9 @@ from odradek.pipeline.spark.garbage_collection import freeze_modules
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_WRITES: Final = 'format("klog") only reads, because a broker owns the files: write to the topic by format("broker")'
+_STREAMS: Final = 'format("klog") has no streams: use spark.read, or a stream of format("broker")'
 
 
 class KlogDataSource(DataSource):
@@ -50,6 +54,25 @@ class KlogDataSource(DataSource):
         freeze_modules()
         options, schema = options_of_table(self.options, schema, ("path",))
         return KlogReader(klog_options(options), _columns(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002
+        raise UnsupportedOperation(_WRITES)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, N802 - Spark's name
+        raise UnsupportedOperation(_WRITES)
+
+    def streamReader(self, schema: StructType) -> NoStreamReader:  # noqa: ARG002, N802 - Spark's name
+        return NoStreamReader()
+
+
+class NoStreamReader(DataSourceStreamReader):
+    """A reader that refuses every stream. Spark loses the text of an exception before its first call."""
+
+    def initialOffset(self) -> NoReturn:  # noqa: N802 - Spark's name
+        raise UnsupportedOperation(_STREAMS)
+
+    def read(self, partition: InputPartition) -> NoReturn:  # noqa: ARG002
+        raise UnsupportedOperation(_STREAMS)
 
 
 class KlogReader(DataSourceReader):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
     from odradek.pipeline.reading.stream import BrokerStreamReader
     from odradek.pipeline.writing.sink import BrokerStreamWriter, BrokerWriter
+
+_NO_ADDRESS: Final = (
+    "kafka.bootstrap.servers is missing: give the brokers as host:port, separated by commas. INSERT INTO a table is "
+    'not supported, because Spark does not pass the options of the table: use df.write.format("broker")'
+)
 
 
 class BrokerDataSource(DataSource):
@@ -65,6 +70,8 @@ class BrokerDataSource(DataSource):
         from odradek.pipeline.writing.sink import BrokerWriter
 
         freeze_modules()
+        if not any(name in self.options for name in ADDRESSES):
+            raise ValueError(_NO_ADDRESS)
         return BrokerWriter(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> BrokerStreamWriter:  # noqa: ARG002, N802 - Spark's

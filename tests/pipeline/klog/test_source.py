@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import UnsupportedOperation
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from odradek.client.record import TopicPartition
 from odradek.pipeline.klog.plan import OffsetRangeError
 from odradek.pipeline.klog.segments import LogDirectory, NoLogDirError
+from odradek.pipeline.klog.source import KlogDataSource
+from odradek.pipeline.schema import spark_schema
 from tests.pipeline.klog.readings import GOLDEN, TOPICS, Reading, as_expected, expected
 
 
@@ -56,3 +59,15 @@ def test_a_path_that_is_not_a_log_directory_is_reported(tmp_path: Path, make: bo
         (path / "notes.txt").write_text("hello")
     with pytest.raises(NoLogDirError, match="elsewhere"):
         Reading(path)
+
+
+def test_writes_and_streams_are_refused_with_a_sentence() -> None:
+    source, schema = KlogDataSource({"path": str(GOLDEN)}), spark_schema(["value"])
+    reader = source.streamReader(schema)  # Spark loses the text of an error here
+    for wording, call in (
+        ("only reads", lambda: source.writer(schema, overwrite=False)),
+        ("only reads", lambda: source.streamWriter(schema, overwrite=False)),
+        ("has no streams", reader.initialOffset),
+    ):
+        with pytest.raises(UnsupportedOperation, match=rf'^format\("klog"\) {wording}'):
+            call()
