@@ -114,8 +114,8 @@ class BrokerStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             report_data_loss(
                 self._options,
                 f"Topic {topic} was deleted and created again: the checkpoint has offsets of the topic with id "
-                f"{given.topic_ids[topic]}, and the id is now {until.topic_ids[topic]}. What the query had not read of "
-                f"the old topic is lost; the new one is read from its start.",
+                f"{given.topic_ids[topic]}, and the id is now {until.topic_ids[topic]}. Records of the old topic that "
+                f"the query had not read are lost. A query that continues reads the new topic from its start.",
             )
         starts, ends = given.without(recreated).numbers, until.numbers
         new = self._starts_of_new_partitions(starts, ends)
