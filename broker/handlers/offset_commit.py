@@ -15,8 +15,9 @@ from collections.abc import Awaitable
 from typing import cast
 
 from odradek.broker.coordinator.group_type import Committer
-from odradek.broker.coordinator.offsets.committed_offsets import NO_EXPIRY, CommittedOffset
+from odradek.broker.coordinator.offsets.committed_offsets import NO_EXPIRY
 from odradek.broker.coordinator.offsets.events import CommitOffsets
+from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.request.context import RequestContext

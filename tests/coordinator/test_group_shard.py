@@ -23,7 +23,8 @@ from odradek.broker.coordinator.group_coordinator import consumer_offsets_topic
 from odradek.broker.coordinator.group_shard import GroupCoordinatorShard
 from odradek.broker.coordinator.group_type import CLASSIC, CONSUMER, Conversion
 from odradek.broker.coordinator.migration import Migration
-from odradek.broker.coordinator.offsets.committed_offsets import CommittedOffset, commit_record, offset_tombstone
+from odradek.broker.coordinator.offsets.committed_offsets import commit_record, offset_tombstone
+from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.coordinator.runtime.loading import load
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord, encode_record

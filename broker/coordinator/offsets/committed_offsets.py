@@ -17,10 +17,11 @@ no longer reads. A commit may also name the time itself, as clients before Offse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 from odradek.broker.coordinator.group_type import Group
+from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset, OffsetTable, PendingOffsets
 from odradek.broker.coordinator.runtime.coordinator_shard import NO_PRODUCER
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.protocol.schema import ZERO_UUID
@@ -31,23 +32,6 @@ _RECORD_TYPE = 1
 _VALUE_VERSION = 4
 _VALUE_VERSION_WITH_EXPIRY = 1
 NO_EXPIRY = -1
-
-
-class CommittedOffset(NamedTuple):
-    """One commit. `expires_at_ms` is the time that the client named, or -1; `record_offset` is its place in the log."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    committed_at_ms: int
-    expires_at_ms: int
-    topic_id: bytes
-    record_offset: int
-
-
-TopicPartition = tuple[str, int]
-OfGroup = dict[str, dict[int, CommittedOffset]]
-"""The offsets of one group, by topic and partition."""
 
 
 def commit_record(group_id: str, topic: str, partition: int, commit: CommittedOffset) -> CoordinatorRecord:
@@ -78,33 +62,33 @@ class CommittedOffsets:
 
     def __init__(self) -> None:
         self.count = 0
-        self._groups: dict[str, OfGroup] = {}
-        self._pending: dict[int, dict[str, OfGroup]] = {}  # by producer id
+        self._committed = OffsetTable()
+        self._pending = PendingOffsets()
 
     def of_group(self, group_id: str) -> Mapping[str, Mapping[int, CommittedOffset]]:
         """Return the group's offsets by topic and partition."""
-        return self._groups.get(group_id, {})
+        return self._committed.groups.get(group_id, {})
 
     def commits_of(self, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
         """Yield topic, partition and offset of each commit of the group."""
-        for topic, partitions in self.of_group(group_id).items():
-            for partition, commit in partitions.items():
-                yield topic, partition, commit
+        return self._committed.of_group(group_id)
 
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
-        return self._groups.get(group_id, {}).get(topic, {}).get(partition)
+        return self._committed.groups.get(group_id, {}).get(topic, {}).get(partition)
 
-    def groups_with(self, topics: frozenset[str]) -> Iterator[str]:
-        """Return the groups that have committed for one of these topics."""
-        return (group_id for group_id, of_group in self._groups.items() if not topics.isdisjoint(of_group))
+    def groups_with(self, topics: Collection[str]) -> set[str]:
+        """Return the groups with committed or pending offsets of one of these topics."""
+        committed = self._committed.groups.items()
+        found = {group_id for group_id, of_group in committed if not of_group.keys().isdisjoint(topics)}
+        return found.union(self._pending.groups_with(topics))
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction has an offset for this partition."""
-        return any(partition in groups.get(group_id, {}).get(topic, {}) for groups in self._pending.values())
+        return self._pending.has_partition(group_id, topic, partition)
 
     def has_pending(self, group_id: str) -> bool:
         """Whether an open transaction has an offset of this group."""
-        return any(group_id in groups for groups in self._pending.values())
+        return self._pending.has_group(group_id)
 
     # -------------------------------------------------------------------------------------------------------- the state
 
@@ -113,9 +97,8 @@ class CommittedOffsets:
         key: Any = record.key
         value: Any = record.value
         if value is None:
-            self.count -= _remove(self._groups, key)
-            for groups in self._pending.values():
-                _remove(groups, key)
+            self.count -= self._committed.remove(key.group, key.topic, key.partition)
+            self._pending.discard(key.group, key.topic, key.partition)
             return
         commit = CommittedOffset(
             value.offset,
@@ -127,9 +110,9 @@ class CommittedOffsets:
             record_offset,
         )
         if producer_id == NO_PRODUCER:
-            self.count += _put(self._groups, key.group, key.topic, key.partition, commit)
+            self.count += self._committed.put(key.group, key.topic, key.partition, commit)
         else:
-            _put(self._pending.setdefault(producer_id, {}), key.group, key.topic, key.partition, commit)
+            self._pending.put(producer_id, key.group, key.topic, key.partition, commit)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Commit the pending offsets of a producer, or discard them.
@@ -137,23 +120,27 @@ class CommittedOffsets:
         A commit outside transactions stays if its record is later in the log than that of the transaction's commit;
         the place of the marker does not matter.
         """
-        groups = self._pending.pop(producer_id, {})
+        rows = self._pending.take(producer_id)
         if not committed:
             return
-        for group_id, topics in groups.items():
-            for topic, partition, commit in _each(topics):
-                existing = self.get(group_id, topic, partition)
-                if existing is None or existing.record_offset < commit.record_offset:
-                    self.count += _put(self._groups, group_id, topic, partition, commit)
+        for group_id, topic, partition, commit in rows:
+            existing = self.get(group_id, topic, partition)
+            if existing is None or existing.record_offset < commit.record_offset:
+                self.count += self._committed.put(group_id, topic, partition, commit)
 
     # ------------------------------------------------------------------------------------------------- records to write
 
     def tombstones_of_group(self, group_id: str) -> list[CoordinatorRecord]:
         """Return tombstones for all committed and pending offsets of the group."""
-        partitions: dict[TopicPartition, None] = {}
-        for groups in (self._groups, *self._pending.values()):
-            partitions |= dict.fromkeys((topic, index) for topic, index, _ in _each(groups.get(group_id, {})))
-        return [offset_tombstone(group_id, topic, index) for topic, index in partitions]
+        return [offset_tombstone(group_id, topic, index) for topic, index in self._partitions_of(group_id)]
+
+    def tombstones_of_topics(self, group_id: str, topics: Collection[str]) -> list[CoordinatorRecord]:
+        """Return tombstones for the group's committed and pending offsets of these topics."""
+        return [
+            offset_tombstone(group_id, topic, index)
+            for topic, index in self._partitions_of(group_id)
+            if topic in topics
+        ]
 
     def tombstones_of_partitions(self, group_id: str, topic: str, partitions: Iterable[int]) -> list[CoordinatorRecord]:
         """Return tombstones for the group's committed and pending offsets of these partitions."""
@@ -168,7 +155,7 @@ class CommittedOffsets:
         group_id = group.group_id
         tombstones = []
         nothing_left = not self.has_pending(group_id)
-        for topic, index, commit in _each(self._groups.get(group_id, {})):
+        for topic, index, commit in self._committed.of_group(group_id):
             if (
                 not group.is_subscribed_to(topic)
                 and _has_expired(commit, group, now_ms, retention_ms)
@@ -179,6 +166,11 @@ class CommittedOffsets:
                 nothing_left = False
         return tombstones, nothing_left
 
+    def _partitions_of(self, group_id: str) -> dict[tuple[str, int], None]:
+        """The partitions with committed or pending offsets of the group: the committed ones first."""
+        committed = dict.fromkeys([(topic, index) for topic, index, _ in self._committed.of_group(group_id)])
+        return committed | dict.fromkeys(self._pending.partitions_of(group_id))
+
 
 def _has_expired(commit: CommittedOffset, group: Group, now_ms: int, retention_ms: int) -> bool:
     start = group.retention_start(commit.committed_at_ms)
@@ -187,29 +179,3 @@ def _has_expired(commit: CommittedOffset, group: Group, now_ms: int, retention_m
     if commit.expires_at_ms != NO_EXPIRY:
         return now_ms >= commit.expires_at_ms
     return now_ms - start >= retention_ms
-
-
-def _each(topics: OfGroup) -> Iterator[tuple[str, int, CommittedOffset]]:
-    for topic, partitions in topics.items():
-        for index, commit in partitions.items():
-            yield topic, index, commit
-
-
-def _put(groups: dict[str, OfGroup], group_id: str, topic: str, partition: int, commit: CommittedOffset) -> bool:
-    """Put the commit in place; return whether it is the partition's first."""
-    partitions = groups.setdefault(group_id, {}).setdefault(topic, {})
-    is_new = partition not in partitions
-    partitions[partition] = commit
-    return is_new
-
-
-def _remove(groups: dict[str, OfGroup], key: Any) -> bool:
-    """Remove a commit; return whether there was one."""
-    topics = groups.get(key.group, {})
-    partitions = topics.get(key.topic, {})
-    was_there = partitions.pop(key.partition, None) is not None
-    if was_there and not partitions:
-        del topics[key.topic]
-        if not topics:
-            del groups[key.group]
-    return was_there

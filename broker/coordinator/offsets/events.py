@@ -6,7 +6,8 @@ from abc import abstractmethod
 from typing import NamedTuple
 
 from odradek.broker.coordinator.group_type import Committer, Group
-from odradek.broker.coordinator.offsets.committed_offsets import CommittedOffset, CommittedOffsets, commit_record
+from odradek.broker.coordinator.offsets.committed_offsets import CommittedOffsets, commit_record
+from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
 from odradek.broker.coordinator.runtime.events import Effects, Event, TimerKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_groups import DeletableGroupResult
@@ -131,14 +132,9 @@ class ExpireOffsets(OffsetEvent, frozen=True):
 
 
 class TopicsDeleted(OffsetEvent, frozen=True):
-    """Topics were deleted, so their committed offsets are deleted, too."""
+    """Topics were deleted, so their committed and pending offsets are deleted, too."""
 
     topics: frozenset[str]
 
     def effects(self, context: OffsetContext) -> Effects:
-        group_id, _, offsets, _ = context
-        committed = offsets.of_group(group_id)
-        records = []
-        for topic in self.topics & committed.keys():
-            records += offsets.tombstones_of_partitions(group_id, topic, list(committed[topic]))
-        return Effects(records=records)
+        return Effects(records=context.offsets.tombstones_of_topics(context.group_id, self.topics))
