@@ -99,7 +99,7 @@ class LogAppender:
             info = self._log.append_as_leader(records, leader_epoch, now_ms, max_decompressed=LARGE_APPEND_BYTES)
         except DecompressionLimitError:
             return self._append_on_thread(records, leader_epoch, now_ms)
-        if self._unflushed or (self.flush_messages != NO_LIMIT and self._flush_due()):
+        if self._uncounted or (self.flush_messages != NO_LIMIT and self._flush_due()):
             return self._flush_first(info, self._threads.create_future())
         self._on_appended(info)
         return info
@@ -217,7 +217,7 @@ class LogAppender:
     ) -> None:
         self._queued -= 1
         if info is not None:
-            if self._unflushed or self._flush_due():
+            if self._uncounted or self._flush_due():
                 self._flush_first(info, answer)
                 return
             self._on_appended(info)
@@ -256,13 +256,14 @@ class LogAppender:
     def _flushed(
         self, batch: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]], flushing: asyncio.Future[None]
     ) -> None:
-        self._flushing = False
-        self._uncounted -= len(batch)
         error = flushing.exception()
         for info, answer in batch:
             if error is None:
                 self._on_appended(info)
             end_future(answer, info, error)
+        # Last, so that an append made by `on_appended` waits behind the rest of the batch.
+        self._flushing = False
+        self._uncounted -= len(batch)
         if self._unflushed:
             self._flush_waiting()
         self._wake_if_idle()
