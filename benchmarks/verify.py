@@ -13,6 +13,7 @@ from time import perf_counter, process_time
 from benchmarks.storage import CONFIG, TOPIC_ID, open_dir
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.verification import Verification
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.records.control_records import ControlRecordType, EndTxnMarker, build_end_txn_marker
@@ -37,7 +38,7 @@ def fill(log: Log, batch_bytes: int, *, transactional: bool) -> None:
         if transactional and sequence % TRANSACTION == 0:
             kind = ControlRecordType.ABORT if sequence % (2 * TRANSACTION) else ControlRecordType.COMMIT
             marker = build_end_txn_marker(EndTxnMarker(kind, 0), 7, 0, NOW + sequence)
-            log.append_as_leader(memoryview(marker), 0, NOW, from_client=False)
+            log.append_as_leader(memoryview(marker), 0, NOW, Origin.COORDINATOR)
 
 
 def fail(problem: Problem) -> None:

@@ -36,6 +36,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from odradek.broker.replication.disk_threads import DiskThreads
 from odradek.broker.replication.writer_thread import OnEnd, end_future
 from odradek.broker.storage.append.append_info import AppendInfo
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import NO_LIMIT
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
@@ -81,7 +82,12 @@ class LogAppender:
         self._idle: list[asyncio.Future[None]] = []
 
     def append_as_leader(
-        self, records: memoryview, leader_epoch: int, now_ms: int
+        self,
+        records: memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
         """Append one batch; see `Log.append_as_leader`. Returns a future if the append did not end at once.
 
@@ -92,13 +98,15 @@ class LogAppender:
             or len(records) >= LARGE_APPEND_BYTES
             or (self._producers.is_crowded and self._log.may_roll(records, LARGE_APPEND_BYTES))
         ):
-            return self._append_on_thread(records, leader_epoch, now_ms)
+            return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version)
         if self._log.decodes_records and not self._threads.may_decode_on_loop(_records_count(records)):
-            return self._append_on_thread(records, leader_epoch, now_ms)
+            return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version)
         try:
-            info = self._log.append_as_leader(records, leader_epoch, now_ms, max_decompressed=LARGE_APPEND_BYTES)
+            info = self._log.append_as_leader(
+                records, leader_epoch, now_ms, origin, transaction_version, LARGE_APPEND_BYTES
+            )
         except DecompressionLimitError:
-            return self._append_on_thread(records, leader_epoch, now_ms)
+            return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version)
         if self._uncounted or (self.flush_messages != NO_LIMIT and self._flush_due()):
             return self._flush_first(info, self._threads.create_future())
         self._on_appended(info)
@@ -192,19 +200,23 @@ class LogAppender:
             on_begun(leader_epoch, start_offset)
         self._wake_if_idle()
 
-    def _append_on_thread(self, records: memoryview, leader_epoch: int, now_ms: int) -> asyncio.Future[AppendInfo]:
+    def _append_on_thread(
+        self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin, transaction_version: int
+    ) -> asyncio.Future[AppendInfo]:
         answer: asyncio.Future[AppendInfo] = self._threads.create_future()
         self._submit(
-            partial(self._append_in_epoch, records, leader_epoch, now_ms),
+            partial(self._append_in_epoch, records, leader_epoch, now_ms, origin, transaction_version),
             partial(self._appended_on_thread, answer),
         )
         return answer
 
-    def _append_in_epoch(self, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo:
+    def _append_in_epoch(
+        self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin, transaction_version: int
+    ) -> AppendInfo:
         """Append on the writer thread, unless the epoch of the request is over."""
         if leader_epoch != self.leader_epoch:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"leader epoch {leader_epoch} is over")
-        return self._log.append_as_leader(records, leader_epoch, now_ms)
+        return self._log.append_as_leader(records, leader_epoch, now_ms, origin, transaction_version)
 
     def _submit(self, work: Callable[[], Any], on_end: OnEnd) -> None:
         if not self._queued:  # else keep the writer, which keeps the order

@@ -41,6 +41,7 @@ from odradek.broker.replication.isr import effective_min_insync
 from odradek.broker.replication.log_appender import LogAppender
 from odradek.broker.replication.partition_events import PartitionEvents
 from odradek.broker.storage.append.append_info import AppendInfo
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -231,7 +232,12 @@ class Partition:
         return set(self.isr) if self.proposed_isr is None else {*self.isr, *self.proposed_isr}
 
     def append_as_leader(
-        self, records: memoryview, required_acks: int, now_ms: int
+        self,
+        records: memoryview,
+        required_acks: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
         """Append one batch in place (see `Log.append_as_leader`). Returns a future if the append did not end at once.
 
@@ -243,7 +249,7 @@ class Partition:
             self._check_fencing()
         if required_acks == ACKS_ALL and not self._enough_in_sync():
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"in sync: {sorted(self.isr)}")
-        return self.appender.append_as_leader(records, self.leader_epoch, now_ms)
+        return self.appender.append_as_leader(records, self.leader_epoch, now_ms, origin, transaction_version)
 
     def acknowledgement(self, next_offset: int, leader_epoch: int) -> ErrorCode | None:
         """The error code for a producer with acks=-1 whose records end before `next_offset`; None if it must wait.

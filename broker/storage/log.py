@@ -38,6 +38,7 @@ from typing import Final
 
 from odradek.broker.storage.append.append_info import AppendInfo, duplicate_of
 from odradek.broker.storage.append.follower_batches import follower_batches
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.append.refusals import WritableBatch
 from odradek.broker.storage.append.validation import validator_for
 from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
@@ -56,6 +57,7 @@ from odradek.protocol.records.batch_header import LAST_OFFSET_DELTA_POSITION, as
 
 _LOG = logging.getLogger(__name__)
 
+_CLIENT: Final = Origin.CLIENT
 _LAST_OFFSET_DELTA: Final = slice(LAST_OFFSET_DELTA_POSITION, LAST_OFFSET_DELTA_POSITION + 4)
 
 
@@ -118,8 +120,8 @@ class Log(LogReader):
         records: WritableBatch,
         leader_epoch: int,
         now_ms: int,
-        *,
-        from_client: bool = True,
+        origin: Origin = Origin.CLIENT,
+        transaction_version: int = 0,
         max_decompressed: int | None = None,
     ) -> AppendInfo:
         """Append one batch; assign its offsets, the leader epoch and what the topic's configuration sets.
@@ -127,18 +129,21 @@ class Log(LogReader):
         Changes `records` in place, so they must be the caller's own. Afterwards they may differ from what was appended,
         which may have been compressed again.
 
-        `from_client` is false for batches of coordinators, which may be control batches and have no sequences. Raises
-        `KafkaError` with the codes of `validation` and `producer_state`, and DecompressionLimitError if records that
-        must be decoded expand to more than `max_decompressed` bytes; nothing was appended then.
+        Batches of coordinators (`origin`) may be control batches and have no sequences. `transaction_version` is that
+        of the transaction that a marker ends, and of the producer of a transactional batch; 0 where it is not known.
+
+        Raises `KafkaError` with the codes of `validation` and `producer_state`, and DecompressionLimitError if records
+        that must be decoded expand to more than `max_decompressed` bytes; nothing was appended then.
         """
         if self._failure.error is not None:
             self._failure.check()
         if not self._tail_is_checked:
             self._check_tail()
+        from_client = origin is _CLIENT
         data, header, records_converted = self._validator.validate(records, now_ms, from_client, max_decompressed)
         marker = None
         if header.producer_id >= 0:
-            checked = self._producers.check(data, header, from_client)
+            checked = self._producers.check(data, header, from_client, transaction_version)
             if isinstance(checked, AppendedBatch):
                 return duplicate_of(checked, self.log_start_offset, len(records), records_converted)
             marker = checked

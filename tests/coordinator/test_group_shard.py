@@ -29,6 +29,7 @@ from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.coordinator.runtime.loading import load
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord, encode_record
 from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
@@ -83,7 +84,7 @@ def append(log: Log, *records: CoordinatorRecord | tuple[bytes | None, bytes | N
     for record in records:
         key, value = encode_record(record) if isinstance(record, CoordinatorRecord) else record
         builder.append(NOW, key, value)
-    log.append_as_leader(memoryview(builder.build()), 0, NOW, from_client=False)
+    log.append_as_leader(memoryview(builder.build()), 0, NOW, Origin.COORDINATOR)
     log.advance_high_watermark(log.log_end_offset)
 
 
@@ -173,7 +174,7 @@ def test_offsets_of_a_transaction_count_once_it_is_committed(log: Log, committed
     append(log, commit(2), **transaction)
     assert loaded(log).offsets.is_pending("g", "t", 0)
 
-    log.append_as_leader(marker(7, 0, commit=committed), 0, NOW, from_client=False)
+    log.append_as_leader(marker(7, 0, commit=committed), 0, NOW, Origin.COORDINATOR)
 
     shard = loaded(log)
     found = shard.offsets.get("g", "t", 0)
@@ -186,7 +187,7 @@ def test_a_commit_after_that_of_a_transaction_is_newer_whenever_the_transaction_
     transaction = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
     append(log, commit(2), **transaction)
     append(log, commit(1))
-    log.append_as_leader(marker(7, 0, commit=True), 0, NOW, from_client=False)
+    log.append_as_leader(marker(7, 0, commit=True), 0, NOW, Origin.COORDINATOR)
 
     found = loaded(log).offsets.get("g", "t", 0)
 

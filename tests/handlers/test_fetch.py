@@ -7,6 +7,7 @@ import os
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -193,13 +194,13 @@ async def test_a_read_committed_fetch_lists_aborted_transactions(broker: Broker,
     await create(wire, "t")
     partition = broker.services.partitions.get("t", 0)
 
-    def append(records: bytes | memoryview, *, from_client: bool = True) -> None:
-        info = partition.log.append_as_leader(memoryview(bytearray(records)), 0, NOW, from_client=from_client)
+    def append(records: bytes | memoryview, origin: Origin = Origin.CLIENT) -> None:
+        info = partition.log.append_as_leader(memoryview(bytearray(records)), 0, NOW, origin)
         partition._appended(info)
 
     append(batch(b"before"))
     append(batch(b"lost", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True))
-    append(marker(5, 0, commit=False), from_client=False)
+    append(marker(5, 0, commit=False), Origin.COORDINATOR)
     append(batch(b"open", producer_id=6, producer_epoch=0, base_sequence=0, is_transactional=True))
 
     committed = await fetch(wire, "t", isolation_level=1)
@@ -225,7 +226,7 @@ async def test_a_read_committed_fetch_is_not_woken_by_an_open_transaction(broker
     await asyncio.sleep(0)
     assert len(broker.services.fetch_purgatory) == 1
     ending = memoryview(bytearray(marker(5, 0, commit=True)))
-    partition._appended(partition.log.append_as_leader(ending, 0, NOW, from_client=False))
+    partition._appended(partition.log.append_as_leader(ending, 0, NOW, Origin.COORDINATOR))
 
     [topic] = (await wire.receive(request, 12)).responses
     assert topic.partitions[0].high_watermark == 2

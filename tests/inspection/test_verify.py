@@ -16,6 +16,7 @@ from odradek.broker.inspection.command import verify
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.text import ProgressBar
 from odradek.broker.inspection.verification import Outcome, Verification
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.testing.clock import ManualClock
 from tests.effort import cases
@@ -66,7 +67,7 @@ def test_our_directory_has_no_problems(tmp_path: Path, clean: bool) -> None:
         fields = {"producer_id": 3, "producer_epoch": 0, "base_sequence": number, "is_transactional": True}
         append(log, b"y", leader_epoch=number // 50, **fields)
         if number % 3 == 0:
-            log.append_as_leader(marker(3, 0, commit=number % 2 == 0), number // 50, NOW, from_client=False)
+            log.append_as_leader(marker(3, 0, commit=number % 2 == 0), number // 50, NOW, Origin.COORDINATOR)
     for _ in range(3):
         append(log, b"z" * 900_000, leader_epoch=4)
         append(log, *[b"more"] * 20, leader_epoch=4)

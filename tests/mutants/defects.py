@@ -117,8 +117,10 @@ def committed_at_once(self: PartitionWriter, end_offset: int) -> bool:
     return True
 
 
-def append_in_any_epoch(self: LogAppender, records: memoryview, leader_epoch: int, now_ms: int) -> AppendInfo:
-    return self._log.append_as_leader(records, leader_epoch, now_ms)
+def append_in_any_epoch(
+    self: LogAppender, records: memoryview, leader_epoch: int, now_ms: int, *origin: Any
+) -> AppendInfo:
+    return self._log.append_as_leader(records, leader_epoch, now_ms, *origin)
 
 
 async def no_sync(self: LogAppender) -> None:

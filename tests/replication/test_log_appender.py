@@ -12,6 +12,7 @@ import pytest
 from odradek.broker.replication.disk_threads import DECODED_IN_A_TURN, DiskThreads
 from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES, LogAppender
 from odradek.broker.storage.append.append_info import AppendInfo
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
@@ -19,7 +20,7 @@ from odradek.broker.storage.producers.producer_snapshots import decode_snapshot
 from odradek.broker.storage.producers.producer_state import CROWD
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.storage.logs import NOW, TOPIC_ID, batch, crowd, open_log_dir, values_of
+from tests.storage.logs import NOW, TOPIC_ID, batch, crowd, marker, open_log_dir, values_of
 
 LARGE = b"x" * LARGE_APPEND_BYTES
 
@@ -266,6 +267,32 @@ async def test_a_log_stays_with_its_writer_while_another_is_free(log_dir: LogDir
     await asyncio.gather(held_up, *futures)
 
     assert values_of(appending.log) == [LARGE, b"b"]
+
+
+@pytest.mark.parametrize("is_queued", [False, True])
+async def test_a_marker_carries_its_origin_and_its_transaction_version(
+    log_dir: LogDir, threads: DiskThreads, is_queued: bool
+) -> None:
+    appending = Appending(log_dir, threads)
+    appending.appender.append_as_leader(
+        batch(b"a", producer_id=9, producer_epoch=3, base_sequence=0, is_transactional=True), 0, NOW
+    )
+
+    async def end(epoch: int, *origin: Any) -> AppendInfo:
+        waiting = appending.append(LARGE) if is_queued else None
+        appended = appending.appender.append_as_leader(marker(9, epoch, commit=True), 0, NOW, *origin)
+        assert isinstance(appended, asyncio.Future) is is_queued
+        if isinstance(waiting, asyncio.Future):
+            await waiting
+        return await appended if isinstance(appended, asyncio.Future) else appended
+
+    with pytest.raises(KafkaError, match="INVALID_RECORD"):
+        await end(4)
+    with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
+        await end(3, Origin.COORDINATOR, 2)
+    assert appending.log.last_stable_offset == 0
+    await end(4, Origin.COORDINATOR, 2)
+    assert appending.log.last_stable_offset == appending.log.log_end_offset
 
 
 async def test_a_refused_small_append_raises_and_reports_nothing(log_dir: LogDir, threads: DiskThreads) -> None:

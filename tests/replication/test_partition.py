@@ -12,6 +12,7 @@ from odradek.broker.replication.fetched_records import FetchedRecords
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import ACKS_ALL, Partition
 from odradek.broker.storage.append.append_info import AppendInfo
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_slice import LogSlice
@@ -241,7 +242,7 @@ async def test_read_committed_stops_before_an_open_transaction(replica: Partitio
     assert values_in(fetch(replica, 0, read_committed=True)) == [b"a"]
     assert replica.readable_end_offset(read_committed=True) == 1
 
-    replica.log.append_as_leader(marker(5, 0, commit=True), 0, NOW, from_client=False)
+    replica.log.append_as_leader(marker(5, 0, commit=True), 0, NOW, Origin.COORDINATOR)
     replica._own_end = 3
     replica.apply(image(partition_epoch=2))
     assert values_in(fetch(replica, 0, read_committed=True)) == [b"a", b"b"]

@@ -20,6 +20,7 @@ from contextlib import suppress
 
 import pytest
 
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dir import LogDir
 from odradek.protocol.errors import KafkaError
@@ -272,5 +273,5 @@ def run_transactions(log_dir: LogDir) -> None:
                 b"v", producer_id=PRODUCER, producer_epoch=0, base_sequence=2 * index + step, is_transactional=True
             )
             log.append_as_leader(data, 0, NOW)
-        log.append_as_leader(marker(PRODUCER, 0, commit=index % 2 == 0), 0, NOW, from_client=False)
+        log.append_as_leader(marker(PRODUCER, 0, commit=index % 2 == 0), 0, NOW, Origin.COORDINATOR)
     log_dir.close()

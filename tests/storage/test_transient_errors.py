@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.storage.disk.files import BytesLike, FileEntry, OsFiles
 from odradek.broker.storage.log import Log
@@ -94,7 +95,7 @@ def produce(log: Log) -> None:
             (b"aborted %d", {"producer_id": 8, "producer_epoch": 0, "base_sequence": number, "is_transactional": True}),
         ):
             again(partial(append, log, values % number, leader_epoch=number // 2, **fields))
-        again(lambda n=number: log.append_as_leader(marker(8, 0, commit=False), n // 2, NOW, from_client=False))
+        again(lambda n=number: log.append_as_leader(marker(8, 0, commit=False), n // 2, NOW, Origin.COORDINATOR))
         again(log.flush)
     again(log.roll)
 

@@ -16,6 +16,7 @@ from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.broker.purgatory import DelayedOperation, Purgatory
 from odradek.broker.storage.append.append_info import AppendInfo
+from odradek.broker.storage.append.origin import Origin
 from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class PartitionWriter:
         try:
             batch = memoryview(self._topic.build_batch(records, now_ms))
             partition.check_leader(self.leader_epoch)
-            appended = partition.append_as_leader(batch, _ACKS_ALL, now_ms)
+            appended = partition.append_as_leader(batch, _ACKS_ALL, now_ms, Origin.COORDINATOR)
             if not isinstance(appended, AppendInfo):
                 return asyncio.ensure_future(self._wait_for_append(appended))
             if self._is_committed(appended.last_offset + 1):

@@ -58,7 +58,9 @@ class PartitionProducers:
 
     # -------------------------------------------------------------------------------------------------------- appending
 
-    def check(self, data: WritableBatch, header: BatchHeader, from_client: bool) -> AppendedBatch | EndTxnMarker | None:
+    def check(
+        self, data: WritableBatch, header: BatchHeader, from_client: bool, transaction_version: int
+    ) -> AppendedBatch | EndTxnMarker | None:
         """Check a batch with a producer id before a leader appends it.
 
         Returns the first batch if this is a duplicate: nothing must be appended. Returns the marker of a control batch,
@@ -66,11 +68,11 @@ class PartitionProducers:
         and `check_marker` do, and INVALID_RECORD for any other control batch.
         """
         if not header.is_control:
-            return self.state.check(header, from_client)
+            return self.state.check(header, from_client, transaction_version)
         marker = read_marker(data, header)
         if marker is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "a control batch with a producer id must end a transaction")
-        self.state.check_marker(header, marker)
+        self.state.check_marker(header, marker, transaction_version)
         return marker
 
     def record_append(

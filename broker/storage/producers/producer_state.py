@@ -13,10 +13,24 @@ The leader's checks of a client's batch of producer p, epoch e, first sequence s
 | entry.epoch < e                                  | any other s                  | OUT_OF_ORDER_SEQUENCE_NUMBER   |
 | in a transaction                                 | not transactional            | INVALID_TXN_STATE              |
 
+An unknown producer with transactions of version 2 (KIP-890) must begin with s = 0, else OUT_OF_ORDER_SEQUENCE_NUMBER:
+if a later batch were accepted, its first one would be rejected.
+
 After sequence 2^31 - 1 comes 0. Coordinators and followers skip the sequence checks, and followers the epoch check as
 well: they append what the leader accepted. A transactional batch opens a transaction at its first offset if none is
-open. A marker closes it. The marker's producer epoch must not be older than the entry's (INVALID_PRODUCER_EPOCH), its
-coordinator epoch not older than the last marker's (TRANSACTION_COORDINATOR_FENCED).
+open. A marker closes it. Its producer epoch e is checked as follows, and its coordinator epoch must not be older than
+the last marker's (TRANSACTION_COORDINATOR_FENCED):
+
+| state                                     | transaction version 0, 1 | version 2              |
+|-------------------------------------------|--------------------------|------------------------|
+| entry.epoch < e                           | accepted                 | accepted               |
+| entry.epoch = e, no transaction           | accepted                 | accepted: it is a retry |
+| entry.epoch = e = 32767, in a transaction | accepted                 | accepted               |
+| entry.epoch = e, in a transaction         | accepted                 | INVALID_PRODUCER_EPOCH |
+| entry.epoch > e                           | INVALID_PRODUCER_EPOCH   | INVALID_PRODUCER_EPOCH |
+
+A marker of version 2 raises the epoch, so that no delayed batch or marker of its transaction touches the next one. One
+that was written before is written again without effect (KAFKA-19999).
 
 A transaction is *ongoing* until its marker, and *unreplicated* until the marker is below the high watermark. The first
 offset of the earliest transaction of either kind is the first unstable offset; `read_committed` readers stop there.
@@ -46,6 +60,12 @@ NO_OFFSET = -1
 FOREIGN_PRODUCER_IDS = 1 << 62
 """Clusters assign ids below this one: they count from 0, or from 2^40. A client may write any id, and an id at the end
 of the range must not use up those below."""
+
+STRICT_VERSION: Final = 2
+"""The first transaction version in which each transaction of a producer has an epoch of its own (KIP-890)."""
+
+LAST_EPOCH: Final = 32767
+"""The largest epoch; only markers have it. The producer continues with another id."""
 
 CROWD: Final = 1000
 """Writing or scanning this many producers takes a millisecond."""
@@ -171,13 +191,18 @@ class ProducerState:
 
     # -------------------------------------------------------------------------------------------------- data batches
 
-    def check(self, header: BatchHeader, from_client: bool) -> AppendedBatch | None:
+    def check(self, header: BatchHeader, from_client: bool, transaction_version: int = 0) -> AppendedBatch | None:
         """Check a data batch before a leader appends it; return the first batch if it is a duplicate, else None.
 
-        Raises `KafkaError` as the module's table says.
+        `transaction_version` is that of the producer's transactions. Raises `KafkaError` as the module's table says.
         """
         entry = self.entries.get(header.producer_id)
         if entry is None:
+            if from_client and transaction_version >= STRICT_VERSION and header.base_sequence:
+                raise KafkaError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"producer {header.producer_id} is unknown and sent sequence {header.base_sequence}, not 0",
+                )
             return None
         epoch = header.producer_epoch
         if from_client and not (epoch == entry.epoch and entry.is_followed_by(header.base_sequence)):
@@ -211,13 +236,23 @@ class ProducerState:
 
     # ------------------------------------------------------------------------------------------------------- markers
 
-    def check_marker(self, header: BatchHeader, marker: EndTxnMarker) -> None:
+    def check_marker(self, header: BatchHeader, marker: EndTxnMarker, transaction_version: int = 0) -> None:
         """Check a marker before a leader appends it. Raises `KafkaError` for a fenced producer or coordinator."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return
-        if header.producer_epoch < entry.epoch:
-            raise _fenced(header.producer_id, header.producer_epoch, entry.epoch)
+        epoch = header.producer_epoch
+        if epoch < entry.epoch:
+            raise _fenced(header.producer_id, epoch, entry.epoch)
+        if (
+            epoch == entry.epoch < LAST_EPOCH
+            and transaction_version >= STRICT_VERSION
+            and entry.transaction_first_offset != NO_OFFSET
+        ):
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {header.producer_id}: a marker of epoch {epoch} does not end a transaction of that epoch",
+            )
         if marker.coordinator_epoch < entry.coordinator_epoch:
             raise KafkaError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,

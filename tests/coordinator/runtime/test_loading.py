@@ -12,6 +12,7 @@ import pytest
 
 from odradek.broker.coordinator.runtime.loading import load
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord, encode_record
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.protocol.compression.codecs import Codec
@@ -41,7 +42,7 @@ def append(log: Log, *records: CoordinatorRecord | tuple[bytes | None, bytes | N
     for record in records:
         key, value = encode_record(record) if isinstance(record, CoordinatorRecord) else record
         builder.append(NOW, key, value)
-    log.append_as_leader(memoryview(builder.build()), 0, NOW, from_client=False)
+    log.append_as_leader(memoryview(builder.build()), 0, NOW, Origin.COORDINATOR)
 
 
 @pytest.mark.parametrize("buffer_bytes", [1, 150, 1 << 20])
@@ -69,7 +70,7 @@ def test_records_of_a_transaction_count_if_its_marker_commits_it(log: Log, commi
     append(log, counter_record("a", 2), **TRANSACTION)
     assert loaded(log).counts == {"a": 1}
 
-    log.append_as_leader(marker(7, 0, commit=committed), 0, NOW, from_client=False)
+    log.append_as_leader(marker(7, 0, commit=committed), 0, NOW, Origin.COORDINATOR)
 
     assert loaded(log).counts == {"a": 2 if committed else 1}
 
@@ -109,7 +110,7 @@ def test_a_batch_that_cannot_be_decoded_is_skipped(log: Log, caplog: pytest.LogC
     garbled = builder.build()
     garbled[BATCH_HEADER_SIZE + 1 : BATCH_HEADER_SIZE + 11] = b"\xff" * 10
     write_crc(garbled, 0, len(garbled))
-    log.append_as_leader(garbled, 0, NOW, from_client=False)
+    log.append_as_leader(garbled, 0, NOW, Origin.COORDINATOR)
     append(log, counter_record("b", 8))
 
     with caplog.at_level(logging.ERROR):

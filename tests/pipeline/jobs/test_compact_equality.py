@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
+from odradek.broker.storage.append.origin import Origin
 from odradek.pipeline.jobs import run
 from tests.storage.compaction.compacted import Compacted
 from tests.storage.logs import NOW, append, marker, read_all
@@ -26,7 +27,7 @@ def test_compact_keeps_what_the_cleaner_keeps(spark: SparkSession, tmp_path: Pat
                 append(log, value, key=key)
         for log in (cleaned.log, kept.log):
             append(log, b"never", key=b"k1", producer_id=9, producer_epoch=0, base_sequence=0, is_transactional=True)
-            log.append_as_leader(marker(9, 0, commit=False), 0, NOW, from_client=False)
+            log.append_as_leader(marker(9, 0, commit=False), 0, NOW, Origin.COORDINATOR)
         cleaned.roll()
         kept.roll()
         assert cleaned.compact()

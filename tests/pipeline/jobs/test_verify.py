@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.verification import Outcome, Verification
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.offline.listing import list_partitions
@@ -45,7 +46,7 @@ def parted(tmp_path: Path) -> Path:
         }
         append(log, b"y", leader_epoch=number // 50, **fields)
         if number % 30 < 3:
-            log.append_as_leader(marker(number % 3, 0, commit=number % 2 == 0), number // 50, NOW, from_client=False)
+            log.append_as_leader(marker(number % 3, 0, commit=number % 2 == 0), number // 50, NOW, Origin.COORDINATOR)
     log.advance_high_watermark(log.log_end_offset)
     assert log.segments_count > 10
     log_dir.close()

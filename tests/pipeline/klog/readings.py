@@ -13,6 +13,7 @@ from typing import Any
 
 from pyspark.sql.datasource import Filter
 
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log_config import LogConfig
 from odradek.pipeline.klog.options import klog_options
 from odradek.pipeline.klog.source import KlogReader
@@ -99,7 +100,7 @@ class Writing:
         self.log.append_as_leader(batch(*values, timestamp=NOW + self.log.log_end_offset, **how), 0, NOW)
 
     def append_marker(self, producer_id: int, *, commit: bool) -> None:
-        self.log.append_as_leader(marker(producer_id, 0, commit=commit), 0, NOW, from_client=False)
+        self.log.append_as_leader(marker(producer_id, 0, commit=commit), 0, NOW, Origin.COORDINATOR)
 
     def close(self) -> None:
         self._opened.close()

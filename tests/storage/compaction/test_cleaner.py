@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.compaction.cleaner import (
     CleanerSettings,
 )
@@ -161,7 +162,7 @@ def transactional(compacted: Compacted, sequence: int, key: bytes, value: bytes)
 
 
 def end(compacted: Compacted, *, commit: bool) -> None:
-    compacted.log.append_as_leader(marker(9, 0, commit=commit), 0, NOW, from_client=False)
+    compacted.log.append_as_leader(marker(9, 0, commit=commit), 0, NOW, Origin.COORDINATOR)
 
 
 def test_records_of_an_aborted_transaction_are_removed_and_supersede_nothing(compacted: Compacted) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.offline.listing import NoLogDirError
@@ -54,7 +55,7 @@ def test_an_open_transaction_holds_the_last_stable_offset(log_dir: LogDir) -> No
     append(log, b"y", producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
     assert LiveLogDir(str(log_dir.path)).open(("t", 0)).last_stable_offset() == 1
 
-    log.append_as_leader(marker(7, 0, commit=True), 0, NOW, from_client=False)
+    log.append_as_leader(marker(7, 0, commit=True), 0, NOW, Origin.COORDINATOR)
     assert LiveLogDir(str(log_dir.path)).open(("t", 0)).last_stable_offset() == 3
 
 

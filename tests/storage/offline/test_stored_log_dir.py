@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.storage import StoredLogDir, open_log_dir
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.protocol.codec import encode
@@ -187,7 +188,7 @@ def test_only_decided_commits_count(tmp_path: Path) -> None:
     def write(group: str, offset: int | None, partition: int = 0, producer_id: int = -1) -> None:
         key, value = commit(group, partition, offset)
         fields = {"producer_id": producer_id, "producer_epoch": 0, "is_transactional": True} if producer_id >= 0 else {}
-        log.append_as_leader(batch(value, key=key, **fields), 0, NOW, from_client=False)
+        log.append_as_leader(batch(value, key=key, **fields), 0, NOW, Origin.COORDINATOR)
 
     write("plain", 1)
     write("plain", 2)
@@ -195,10 +196,10 @@ def test_only_decided_commits_count(tmp_path: Path) -> None:
     write("taken back", 5)
     write("taken back", None)
     write("committed", 10, producer_id=1)
-    log.append_as_leader(marker(1, 0, commit=True), 0, NOW, from_client=False)
+    log.append_as_leader(marker(1, 0, commit=True), 0, NOW, Origin.COORDINATOR)
     write("aborted", 11, producer_id=1)
     write("plain", 3)
-    log.append_as_leader(marker(1, 0, commit=False), 0, NOW, from_client=False)
+    log.append_as_leader(marker(1, 0, commit=False), 0, NOW, Origin.COORDINATOR)
     write("open", 12, producer_id=2)
     write("after", 13)
     append(log, b"value", key=b"\0\1\0")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.names import SEGMENT_SUFFIXES
 from odradek.protocol.errors import KafkaError
@@ -181,7 +182,7 @@ def test_a_damaged_transaction_index_below_the_recovery_point_is_rebuilt(tmp_pat
     log = log_dir.create_log("t", 0, TOPIC_ID, config)
     for index in range(6):
         append(log, b"v", producer_id=1, producer_epoch=0, base_sequence=index, is_transactional=True)
-        log.append_as_leader(marker(1, 0, commit=False), 0, NOW, from_client=False)
+        log.append_as_leader(marker(1, 0, commit=False), 0, NOW, Origin.COORDINATOR)
     aborted = log.aborted_transactions(0, 12)
     log_dir.close()
     for damaged in (b"garbage", b"\xff" * 34, b"\0" * 68):

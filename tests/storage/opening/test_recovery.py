@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.testing.clock import ManualClock
@@ -177,7 +178,7 @@ def test_the_transaction_index_is_rebuilt(tmp_path: Path) -> None:
     log = log_dir.create_log("t", 0, TOPIC_ID, config)
     for index in range(6):
         append(log, b"v", producer_id=1, producer_epoch=0, base_sequence=index, is_transactional=True)
-        log.append_as_leader(marker(1, 0, commit=index % 2 == 0), 0, NOW, from_client=False)
+        log.append_as_leader(marker(1, 0, commit=index % 2 == 0), 0, NOW, Origin.COORDINATOR)
     append(log, b"open", producer_id=1, producer_epoch=0, base_sequence=6, is_transactional=True)
     aborted = log.aborted_transactions(0, 13)
     assert len(aborted) == 3

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.producers.producer_snapshots import CorruptSnapshotError, decode_snapshot, encode_snapshot
 from odradek.broker.storage.producers.producer_state import ProducerEntry, preceding_sequence
@@ -34,7 +35,7 @@ def write(
 
 def end(log: Log, *, commit: bool, epoch: int = 0, producer_id: int = PID, coordinator_epoch: int = 0) -> Any:
     data = marker(producer_id, epoch, commit=commit, coordinator_epoch=coordinator_epoch)
-    return log.append_as_leader(data, 0, NOW, from_client=False)
+    return log.append_as_leader(data, 0, NOW, Origin.COORDINATOR)
 
 
 def refused(log: Log, code: ErrorCode, sequence: int, **options: Any) -> None:
