@@ -14,6 +14,7 @@
 | `offset_lookup` | the offset for a timestamp |
 | `record_deletion` | the deletion of the oldest records |
 | `log_appender` | the order of the appends to one log |
+| `transaction_markers` | the markers that end a transaction in its partitions |
 | `refused_batches` | the metrics that a refused batch moves |
 | `disk_threads`, `writer_thread` | the threads that keep disk work off the event loop |
 | `fetch_sessions`, `fetch_session` | incremental fetch sessions (KIP-227) |
