@@ -24,6 +24,7 @@ from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
 from odradek.broker.purgatory import Purgatory
+from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.schema import Structure
@@ -94,6 +95,14 @@ class GroupCoordinator:
         COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
         """
         return self._runtime.submit(group_id, event)
+
+    def write_marker(self, partition_index: int, marker: TransactionMarker) -> asyncio.Future[None] | None:
+        """Write the end of a transaction into a partition of `__consumer_offsets`.
+
+        Returns None when its offsets show, or the future of that. Raises KafkaError as
+        `CoordinatorRuntime.write_marker`.
+        """
+        return self._runtime.write_marker(partition_index, marker)
 
     def shard_of(self, group_id: str) -> GroupCoordinatorShard:
         """Return the loaded partition that the group belongs to, if it exists. Raises KafkaError as `submit` does."""

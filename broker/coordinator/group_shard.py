@@ -23,7 +23,7 @@ from odradek.broker.coordinator.offsets import committed_offsets
 from odradek.broker.coordinator.offsets.committed_offsets import CommittedOffsets
 from odradek.broker.coordinator.offsets.events import OffsetContext, OffsetEvent
 from odradek.broker.coordinator.runtime.coordinator_shard import NO_PRODUCER
-from odradek.broker.coordinator.runtime.events import Effects
+from odradek.broker.coordinator.runtime.events import Effects, Event
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -61,6 +61,10 @@ class GroupCoordinatorShard:
         if isinstance(event, MetadataChanged):
             return group.metadata_changed(event.topics, event.has_new_topics, now_ms)
         return group.handle(event, now_ms)
+
+    def busy_error(self, key: str, event: Event) -> KafkaError | None:  # noqa: ARG002 - every request waits
+        """Return None: a request waits until the records of the earlier ones of its group are in the log."""
+        return None
 
     def _handle_request(self, group_id: str, group: Group | None, event: GroupEvent, now_ms: int) -> Effects:
         if group is not None and (group.group_type == event.creates or not group.is_empty):

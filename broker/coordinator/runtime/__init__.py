@@ -31,15 +31,18 @@ What the runtime guarantees to a shard:
   record of the log, in order, and `replay_end_transaction_marker` for every marker; then `loaded`. Until then no event
   reaches it.
 - A key handles one event at a time. While the records of an event are on their way into the log, later events of that
-  key wait; other keys do not.
+  key wait, or are refused if `busy_error` returns an error; other keys do not wait.
 - The records of one event are appended as one batch. When all in-sync replicas have them, they are replayed. Over the
   whole partition `replay` is called in the order of the log, so the state at any moment is what a prefix of the log
-  says. There are no snapshots and there is no rollback, because nothing else has to change the state.
+  says. Markers (`write_marker`) have their place in that order, whichever thread appended what. There are no snapshots
+  and there is no rollback, because nothing else has to change the state.
 - Then, in this order: `event_completed`, timers, replies, log lines, `work`, `append_completed` (if the effects have
-  a `follow_up`; its effects complete before the key's next event).
+  a `follow_up`; its effects complete before the key's next event), `action`.
 - If the records cannot be written: every reply of the effects becomes the error, nothing is replayed,
-  `event_completed` gets the error, and so does `append_completed`. Timers are not set, unless the effects
-  `survive_failure`. If the event was a timer that expired, that timer expires again 500 ms later.
+  `event_completed` gets the error, and so does `append_completed`. `action` is not called. Timers are not set, unless
+  the effects `survive_failure`. If the event was a timer that expired, that timer expires again 500 ms later.
+- Records of effects with a `producer` belong to its transaction, and are replayed with its id. `write_marker` is done
+  when `replay_end_transaction_marker` has been called: then the transaction shows in the state.
 - Effects whose `replay_records` is false are those of a state machine that has changed already; their records are
   appended and not replayed.
 - A timer belongs to a key and is identified by its `TimerKey`; setting it again moves it. A timer that was set again
@@ -54,8 +57,7 @@ is no KafkaError, becomes UNKNOWN_SERVER_ERROR for its request, and does not sto
 Bounds: every event that waits belongs to a connection that waits for its reply, to a timer, or to a metadata image;
 timers and state are as many as the log says. Loading holds `load_buffer_bytes` of the log at a time, or one batch.
 
-Limits: appends have no producer id, so records of a client's transaction (offsets that it commits) and markers are
-replayed while a partition is loaded, but cannot be appended yet. A partition is served from the end of its log on, even
+Limits: a partition is served from the end of its log on, even
 if its high watermark is still behind that.
 
 Kafka's coordinator-common module is the model (KIP-848): `CoordinatorRuntime`, `CoordinatorShard`,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from odradek.broker.coordinator.runtime.events import Effects
+from odradek.broker.coordinator.runtime.events import Effects, Event
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -28,6 +28,10 @@ class CoordinatorShard(Protocol):
 
         Raises KafkaError, which becomes the event's reply; then nothing has changed.
         """
+        ...
+
+    def busy_error(self, key: str, event: Event) -> KafkaError | None:
+        """Return the error of a request whose key has an append pending, or None: then it waits for that append."""
         ...
 
     def replay(

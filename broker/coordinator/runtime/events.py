@@ -5,7 +5,8 @@
 request ─────────────────► state machine ────────────────┬─ records ─► log ─► replay(record), append_completed
 timer   ─────────────────► (pure: no I/O,                ├─ timers ──► later a TimerExpired event
 work    ─────────────────►  no clock, no asyncio)        ├─ replies ─► sent when the records are in the log
-                                                         └─ work ────► runs in a thread; its result is an event
+result  ─────────────────►                               ├─ work ────► runs in a thread; its result is an event
+                                                         └─ action ──► runs on the event loop; may submit events
 ```
 
 Times are wall-clock milliseconds, delays milliseconds.
@@ -14,7 +15,7 @@ Times are wall-clock milliseconds, delays milliseconds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -77,6 +78,13 @@ class WorkFailed(msgspec.Struct, frozen=True):
     """`Effects.work` raised an exception. The event instead of the one that it was to return."""
 
 
+class ProducerIdAndEpoch(NamedTuple):
+    """The producer of a client's transaction."""
+
+    producer_id: int
+    producer_epoch: int
+
+
 class LogLine(msgspec.Struct, frozen=True):
     """A line for the broker's log."""
 
@@ -94,6 +102,10 @@ class Effects(msgspec.Struct):
     - `log_lines`: logged when the records are in the log.
     - `follow_up`: passed to `append_completed` when the append has ended, either way.
     - `work`: a function that takes long. It runs in a thread and returns the next event for this key.
+    - `producer`: the records belong to its open transaction; they count when its commit marker has been written.
+    - `action`: a function that starts something outside, such as requests to other partitions. It runs on the event
+      loop after everything else, and gets a function that submits an event to this key. What it submits before it
+      returns is handled in the same turn of the loop, before events that waited.
     """
 
     replies: list[tuple[PendingReply, Reply]] = []
@@ -103,6 +115,8 @@ class Effects(msgspec.Struct):
     follow_up: Any = None
     replay_records: bool = True
     work: Callable[[], Any] | None = None
+    producer: ProducerIdAndEpoch | None = None
+    action: Callable[[Callable[[Any], None]], None] | None = None
 
     @property
     def survive_failure(self) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from odradek.broker.coordinator.runtime.events import ProducerIdAndEpoch
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord, decode_record, encode_record
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.metadata import Metadata
@@ -54,9 +55,16 @@ class InternalTopic(msgspec.Struct, frozen=True):
     load_buffer_bytes: int = 5 * 1024 * 1024
     partition_of: Callable[[str, int], int] = partition_of
 
-    def build_batch(self, records: Sequence[CoordinatorRecord], now_ms: int) -> bytearray:
-        """Return the records as one batch. Raises LocalProtocolError if a record cannot be encoded."""
-        builder = BatchBuilder(self.codec, base_sequence=self.base_sequence)
+    def build_batch(
+        self, records: Sequence[CoordinatorRecord], now_ms: int, producer: ProducerIdAndEpoch | None = None
+    ) -> bytearray:
+        """Return the records as one batch, of the producer's transaction if there is a producer.
+
+        Raises LocalProtocolError if a record cannot be encoded.
+        """
+        builder = BatchBuilder(self.codec, base_sequence=self.base_sequence, is_transactional=producer is not None)
+        if producer is not None:
+            builder.producer_id, builder.producer_epoch = producer
         for record in records:
             builder.append(now_ms, *encode_record(record))
         return builder.build()

@@ -5,13 +5,16 @@ submit(key, event) ─► key busy? wait in its queue
                       no: handle ─► effects ─┬─ records ─► append ─┬─ ended, none pending before ────► complete
                                              │                     └─ else pending, the key is busy ─► complete, queue
                                              └─ none ────────────────────────────────────────────────► complete
+marker ─► append ─► the same order ─► replay the end of its transaction
 complete: replay the records ─► set timers ─► send replies ─► start work ─► follow-up, whose effects go the same way
+          ─► action, whose events are handled before those that waited
 pending for append_timeout_ms: reply COORDINATOR_NOT_AVAILABLE; refuse further requests of the key until it is complete
 ```
 
-- A key handles one event at a time.
-- Records are replayed in the order of the log, whichever key they belong to: an append that has ended stays pending
-  until every earlier one has ended. An append that fails wrote nothing, or nothing that counts, so it fails at once.
+- A key handles one event at a time. The shard may refuse requests meanwhile (`busy_error`).
+- Records and markers are replayed in the order of the log, whichever key they belong to: an append that has ended stays
+  pending until every earlier one has ended. An append that fails wrote nothing, or nothing that counts, so it fails at
+  once. A marker concerns all keys; it waits for the appends before it, and no event waits for it.
 - An event without records is completed at once, even if appends of other keys are pending.
 - An append that takes too long stays pending. Once it is committed, it counts, although its requester got an error. So
   the state in memory is always that of the committed log.
@@ -30,10 +33,11 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from odradek.broker.clock import Clock
-from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShard
+from odradek.broker.coordinator.runtime.coordinator_shard import NO_PRODUCER, CoordinatorShard
 from odradek.broker.coordinator.runtime.events import Effects, Event, TimerExpired, TimerKey, WorkFailed
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
 from odradek.broker.coordinator.runtime.timers import KeyTimers
+from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -65,6 +69,17 @@ class _Write:
         self.limit: asyncio.TimerHandle | None = None
 
 
+class _MarkerWrite:
+    """A marker on its way into the log; `base_offset` is as in `_Write`, `shown` is done when it has been replayed."""
+
+    __slots__ = ("base_offset", "marker", "shown")
+
+    def __init__(self, marker: TransactionMarker, shown: asyncio.Future[None]) -> None:
+        self.marker = marker
+        self.shown = shown
+        self.base_offset: int | None = None
+
+
 class LoadedPartition(Generic[S]):
     """One partition, whose state `shard` is. `run` runs a function in a thread; `key_name` is for the broker's log.
 
@@ -90,7 +105,7 @@ class LoadedPartition(Generic[S]):
         self._key_name = key_name
         self._append_timeout_ms = append_timeout_ms
         self._queues: dict[str, deque[Any]] = {}  # events that wait, by busy key
-        self._pending: deque[_Write] = deque()  # in the order of the log
+        self._pending: deque[_Write | _MarkerWrite] = deque()  # in the order of the log
         self._overdue: set[str] = set()  # the keys with a write that is overdue
         self._timers: dict[str, KeyTimers] = {}
         self._is_unloaded = False
@@ -115,6 +130,9 @@ class LoadedPartition(Generic[S]):
             timers.cancel_all()
         while self._pending:
             write = self._pending.popleft()
+            if isinstance(write, _MarkerWrite):
+                _end_future(write.shown, _MOVED)
+                continue
             if write.limit is not None:
                 write.limit.cancel()
             self._refuse(write, _MOVED)
@@ -133,10 +151,34 @@ class LoadedPartition(Generic[S]):
             _complete(event, _MOVED)
         elif queue is None:
             self._handle(key, event)
-        elif key in self._overdue and isinstance(event, Event):
+        elif not isinstance(event, Event):
+            queue.append(event)
+        elif (error := self.shard.busy_error(key, event)) is not None:
+            _complete(event, error)
+        elif key in self._overdue:
             _complete(event, _NOT_REPLICATED)
         else:
             queue.append(event)
+
+    def write_marker(self, marker: TransactionMarker) -> asyncio.Future[None] | None:
+        """Append a marker, and replay it in the order of the log. Return None when that is done, or the future of it.
+
+        Raises KafkaError, from here or from the future, as a request of the coordinator is refused, or
+        INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED if the log refuses the marker.
+        """
+        if self._is_unloaded:
+            raise _MOVED
+        appended = self._writer.append_marker(marker)
+        if isinstance(appended, int) and not self._pending:
+            self._replay_marker(marker)
+            return None
+        write = _MarkerWrite(marker, self._loop.create_future())
+        if isinstance(appended, int):
+            write.base_offset = appended
+        else:
+            appended.add_done_callback(partial(self._append_ended, write))
+        self._pending.append(write)
+        return write.shown
 
     def _handle(self, key: str, event: Any) -> None:
         expired = event.timer if isinstance(event, TimerExpired) else None
@@ -162,7 +204,7 @@ class LoadedPartition(Generic[S]):
             self._succeed(write)
             return
         try:
-            appended = self._writer.append(write.effects.records)
+            appended = self._writer.append(write.effects.records, write.effects.producer)
         except KafkaError as error:
             self._fail(write, error)
             return
@@ -192,7 +234,7 @@ class LoadedPartition(Generic[S]):
                 queue.remove(event)
                 _complete(event, _NOT_REPLICATED)
 
-    def _append_ended(self, write: _Write, appended: asyncio.Future[int]) -> None:
+    def _append_ended(self, write: _Write | _MarkerWrite, appended: asyncio.Future[int]) -> None:
         error = None if appended.cancelled() else appended.exception()
         if appended.cancelled() or self._is_unloaded:  # the error is read before: asyncio logs one that nobody has read
             return
@@ -201,14 +243,17 @@ class LoadedPartition(Generic[S]):
         else:
             self._pending.remove(write)
             if not isinstance(error, KafkaError):
-                self._log_defect("append failed", write.key, error)
+                self._log_defect("append failed", "marker" if isinstance(write, _MarkerWrite) else write.key, error)
                 error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             self._complete_pending(write, error)
         while self._pending and self._pending[0].base_offset is not None:
             self._complete_pending(self._pending.popleft())
 
-    def _complete_pending(self, write: _Write, error: KafkaError | None = None) -> None:
+    def _complete_pending(self, write: _Write | _MarkerWrite, error: KafkaError | None = None) -> None:
         """Complete a write that was pending, then handle the events that waited for it."""
+        if isinstance(write, _MarkerWrite):
+            self._complete_marker(write, error)
+            return
         if write.limit is not None:
             write.limit.cancel()
         self._overdue.discard(write.key)
@@ -226,13 +271,26 @@ class LoadedPartition(Generic[S]):
         if queue:
             self._queues[write.key].extend(queue)
 
+    def _complete_marker(self, write: _MarkerWrite, error: KafkaError | None) -> None:
+        if error is None:
+            try:
+                self._replay_marker(write.marker)
+            except Exception as defect:  # noqa: BLE001 - whatever it is, the writes behind it must be completed
+                self._log_defect("marker failed", "marker", defect)
+                error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        _end_future(write.shown, error)
+
+    def _replay_marker(self, marker: TransactionMarker) -> None:
+        self.shard.replay_end_transaction_marker(marker.producer_id, committed=marker.committed)
+
     def _succeed(self, write: _Write) -> None:
         """Complete an event whose records, if it has any, are in the log."""
         key, effects, shard = write.key, write.effects, self.shard
         now_ms = self._clock.time_ms()
         if effects.replay_records and write.base_offset is not None:
+            producer_id = NO_PRODUCER if effects.producer is None else effects.producer.producer_id
             for record_offset, record in enumerate(effects.records, write.base_offset):
-                shard.replay(record, record_offset, now_ms)
+                shard.replay(record, record_offset, now_ms, producer_id)
         shard.event_completed(key, effects, None)
         self._set_timers(key, effects.timers)
         if self.is_fenced:
@@ -245,6 +303,8 @@ class LoadedPartition(Generic[S]):
         if effects.work is not None:
             self._run(effects.work).add_done_callback(partial(self._work_ended, key))
         self._follow_up(write, None)
+        if effects.action is not None:
+            effects.action(partial(self.submit, key))
 
     def _fail(self, write: _Write, error: KafkaError) -> None:
         """Complete an event whose records could not be written."""
@@ -308,3 +368,12 @@ class LoadedPartition(Generic[S]):
 def _complete(event: Any, error: KafkaError) -> None:
     if isinstance(event, Event):
         event.pending_reply.complete(error)
+
+
+def _end_future(future: asyncio.Future[None], error: KafkaError | None) -> None:
+    if future.done():  # it is cancelled when the request that waits for it ends
+        return
+    if error is None:
+        future.set_result(None)
+    else:
+        future.set_exception(error)

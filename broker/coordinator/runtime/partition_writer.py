@@ -8,13 +8,15 @@ next leader's log decides.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.broker.clock import Clock
+from odradek.broker.coordinator.runtime.events import ProducerIdAndEpoch
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.broker.purgatory import DelayedOperation, Purgatory
+from odradek.broker.replication.transaction_markers import TransactionMarker, append_marker
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
 from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError
@@ -41,18 +43,32 @@ class PartitionWriter:
         """Whether another broker may lead the partition by now."""
         return self.partition.is_fenced
 
-    def append(self, records: Sequence[CoordinatorRecord]) -> int | asyncio.Future[int]:
-        """Append the records as one batch. Return the offset of the first when the batch is committed.
+    def append(
+        self, records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None = None
+    ) -> int | asyncio.Future[int]:
+        """Append the records as one batch, of the producer's transaction if there is a producer.
 
-        The offset is a future if that takes longer. Batches are in the log in the order of the calls. Raises
-        KafkaError with a code for clients of a coordinator, from here or from the future.
+        Return the offset of the first record when the batch is committed, or a future of it if that takes longer.
+        Batches and markers are in the log in the order of the calls. Raises KafkaError with a code for clients of a
+        coordinator, from here or from the future.
         """
         now_ms = self._clock.time_ms()
-        partition = self.partition
+        return self._append(lambda: self._append_batch(records, producer, now_ms))
+
+    def append_marker(self, marker: TransactionMarker) -> int | asyncio.Future[int]:
+        """Append a marker; everything else is as of `append`."""
+        return self._append(lambda: append_marker(self.partition, marker, self._clock.time_ms()))
+
+    def _append_batch(
+        self, records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None, now_ms: int
+    ) -> AppendInfo | asyncio.Future[AppendInfo]:
+        batch = memoryview(self._topic.build_batch(records, now_ms, producer))
+        return self.partition.append_as_leader(batch, _ACKS_ALL, now_ms, Origin.COORDINATOR)
+
+    def _append(self, append: Callable[[], AppendInfo | asyncio.Future[AppendInfo]]) -> int | asyncio.Future[int]:
         try:
-            batch = memoryview(self._topic.build_batch(records, now_ms))
-            partition.check_leader(self.leader_epoch)
-            appended = partition.append_as_leader(batch, _ACKS_ALL, now_ms, Origin.COORDINATOR)
+            self.partition.check_leader(self.leader_epoch)
+            appended = append()
             if not isinstance(appended, AppendInfo):
                 return asyncio.ensure_future(self._wait_for_append(appended))
             if self._is_committed(appended.last_offset + 1):

@@ -33,6 +33,7 @@ from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
 from odradek.broker.metadata.image import ImageChange, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.purgatory import Purgatory
+from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
@@ -103,6 +104,14 @@ class CoordinatorRuntime(Generic[S]):
         """Return the state of the key's partition, to read. Raises KafkaError as `submit` does."""
         return self._partition_of(key).shard
 
+    def write_marker(self, partition_index: int, marker: TransactionMarker) -> asyncio.Future[None] | None:
+        """Write the end of a producer's transaction into a partition of the topic.
+
+        Returns None when it shows in the partition's state, or the future of that. Raises KafkaError, from here or from
+        the future: those of `submit`, INVALID_PRODUCER_EPOCH and TRANSACTION_COORDINATOR_FENCED.
+        """
+        return self._partition_at(partition_index).write_marker(marker)
+
     def loaded_partitions(self) -> tuple[LoadedPartition[S], ...]:
         return tuple(self._loaded.values())
 
@@ -116,7 +125,11 @@ class CoordinatorRuntime(Generic[S]):
         topic = self._metadata.image.topics.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{name} does not exist yet")
-        index = self.topic.partition_of(key, len(topic.partitions))
+        return self._partition_at(self.topic.partition_of(key, len(topic.partitions)))
+
+    def _partition_at(self, index: int) -> LoadedPartition[S]:
+        """Raises KafkaError as the table above says."""
+        name = self.topic.name
         partition = self._loaded.get(index)
         if partition is None:
             if index in self._loading:

@@ -81,6 +81,7 @@ class Counters:
         self.completed: list[tuple[str, ErrorCode | None]] = []
         self.append_ends: list[tuple[Any, ErrorCode | None]] = []
         self.failed_works = 0
+        self.refuse_when_busy: KafkaError | None = None
         self._pending: dict[int, list[CoordinatorRecord]] = {}
 
     def __contains__(self, key: str) -> bool:
@@ -106,6 +107,9 @@ class Counters:
                 self.failed_works += 1
                 return Effects()
         raise ZeroDivisionError
+
+    def busy_error(self, key: str, event: Event) -> KafkaError | None:
+        return self.refuse_when_busy
 
     def replay(
         self, record: CoordinatorRecord, record_offset: int, now_ms: int, producer_id: int = NO_PRODUCER

@@ -12,14 +12,19 @@ from typing import Any, cast
 
 import pytest
 
-from odradek.broker.coordinator.runtime.events import PendingReply, TimerKey
+from odradek.broker.coordinator.runtime.events import PendingReply, ProducerIdAndEpoch, TimerKey
 from odradek.broker.coordinator.runtime.loaded_partition import TIMER_RETRY_MS, LoadedPartition
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
+from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.counters import REMINDER, Add, Break, Computed, Counters, CounterValue, Delete
 
 TIMEOUT_MS = 5000
+PRODUCER = ProducerIdAndEpoch(7, 0)
+COMMIT = TransactionMarker(7, 0, committed=True, coordinator_epoch=0, transaction_version=1)
+ABORT = COMMIT._replace(committed=False)
+BUSY = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "busy")
 DISK_FULL = KafkaError(ErrorCode.NOT_COORDINATOR, "the disk is full")
 
 
@@ -34,10 +39,18 @@ class ScriptedWriter:
         self.appends: list[asyncio.Future[int]] = []
         self.end_offset = 0
 
-    def append(self, records: Sequence[CoordinatorRecord]) -> int | asyncio.Future[int]:
-        self.end_offset += len(records)
+    def append(
+        self, records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None = None
+    ) -> int | asyncio.Future[int]:
+        return self._append(len(records))
+
+    def append_marker(self, marker: TransactionMarker) -> int | asyncio.Future[int]:
+        return self._append(1)
+
+    def _append(self, count: int) -> int | asyncio.Future[int]:
+        self.end_offset += count
         if not self.is_slow:
-            return self.end_offset - len(records)
+            return self.end_offset - count
         self.appends.append(asyncio.get_running_loop().create_future())
         return self.appends[-1]
 
@@ -51,6 +64,9 @@ class StillLoop:
 
     def time(self) -> float:
         return self.now
+
+    def create_future(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
 
     def call_at(self, when: float, callback: Callable[..., None], *args: Any) -> asyncio.Handle:
         call = when, callback, args
@@ -90,6 +106,9 @@ class Bench:
         pending = PendingReply()
         self.partition.submit(key, Add(pending, amount, effects=effects))
         self._answers.append(_answer(pending))
+
+    def add_in_transaction(self, key: str, amount: int) -> None:
+        self.add(key, amount, producer=PRODUCER)
 
     def submit(self, key: str, event: type[Delete | Break]) -> None:
         pending = PendingReply()
@@ -488,3 +507,165 @@ async def test_a_shard_gets_an_event_if_its_work_fails(bench: Bench) -> None:
     await asyncio.sleep(0)
 
     assert bench.counters.failed_works == 1
+
+
+async def test_an_action_runs_when_the_replies_are_complete_and_its_events_are_handled_at_once(bench: Bench) -> None:
+    replies: list[list[int | ErrorCode | None]] = []
+
+    def action(submit: Callable[[Any], None]) -> None:
+        replies.append(bench.replies)
+        submit(Computed(10))
+        assert bench.counters.counts == {"a": 11}
+
+    bench.writer.is_slow = True
+    bench.add("a", 1, action=action)
+    bench.add("a", 100)
+    assert replies == []
+    bench.writer.is_slow = False
+    await bench.end_append()
+
+    assert replies == [[1, None]]
+    assert bench.counters.replayed == [("a", 1), ("a", 11), ("a", 111)]
+    assert bench.replies == [1, 111]
+
+
+async def test_an_action_does_not_run_if_the_records_cannot_be_written(bench: Bench) -> None:
+    ran: list[object] = []
+    bench.writer.is_slow = True
+    bench.add("a", 1, action=ran.append)
+
+    await bench.end_append(DISK_FULL)
+
+    assert ran == []
+
+
+async def test_an_event_that_an_action_submits_later_waits_while_the_key_is_busy(bench: Bench) -> None:
+    submits: list[Callable[[Any], None]] = []
+    bench.add("a", 1, action=submits.append)
+    bench.writer.is_slow = True
+    bench.add("a", 1)
+
+    submits[0](Computed(10))
+    assert len(bench.writer.appends) == 1
+    bench.writer.is_slow = False
+    await bench.end_append()
+
+    assert bench.counters.counts == {"a": 12}
+
+
+async def test_a_shard_may_refuse_requests_of_a_busy_key_but_not_the_results_of_its_own_work(bench: Bench) -> None:
+    bench.counters.refuse_when_busy = BUSY
+    bench.add("a", 1)
+    bench.writer.is_slow = True
+    bench.add("a", 1)
+    bench.add("a", 1)
+    bench.partition.submit("a", Computed(10))
+    bench.writer.is_slow = False
+    bench.add("b", 5)
+
+    await bench.end_append()
+
+    assert bench.replies == [1, 2, ErrorCode.CONCURRENT_TRANSACTIONS, 5]
+    assert bench.counters.counts == {"a": 12, "b": 5}
+
+
+# --------------------------------------------------------------------------------------------------------- transactions
+
+
+async def test_records_of_a_transaction_count_when_its_marker_commits_it(bench: Bench) -> None:
+    bench.add_in_transaction("a", 1)
+    assert bench.replies == [1]
+    assert bench.counters.counts == {}
+
+    assert bench.partition.write_marker(COMMIT) is None
+
+    assert bench.counters.counts == {"a": 1}
+
+
+async def test_records_of_a_transaction_are_discarded_when_its_marker_aborts_it(bench: Bench) -> None:
+    bench.add_in_transaction("a", 1)
+
+    assert bench.partition.write_marker(ABORT) is None
+    assert bench.partition.write_marker(COMMIT) is None
+
+    assert bench.counters.counts == {}
+
+
+async def test_a_marker_that_ends_at_once_is_replayed_after_the_records_before_it(bench: Bench) -> None:
+    bench.writer.is_slow = True
+    bench.add_in_transaction("a", 1)
+    bench.writer.is_slow = False
+    shown = bench.partition.write_marker(COMMIT)
+    bench.add("b", 2)
+
+    assert shown is not None
+    assert not shown.done()
+    await bench.end_append()
+
+    assert shown.done()
+    assert bench.counters.counts == {"a": 1, "b": 2}
+    assert bench.replies == [1, 2]
+
+
+async def test_a_marker_that_takes_long_is_replayed_before_the_records_behind_it(bench: Bench) -> None:
+    bench.add_in_transaction("a", 1)
+    bench.writer.is_slow = True
+    shown = bench.partition.write_marker(COMMIT)
+    bench.add_in_transaction("b", 2)  # of the next transaction
+
+    await bench.end_append(index=1)
+    assert bench.replies == [1, None]
+    await bench.end_append()
+
+    assert shown is not None
+    assert shown.done()
+    assert bench.counters.counts == {"a": 1}
+    assert bench.partition.write_marker(ABORT) is not None
+    await bench.end_append()
+    assert bench.counters.counts == {"a": 1}
+
+
+@pytest.mark.parametrize("code", [ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.NOT_COORDINATOR])
+async def test_a_marker_that_fails_ends_nothing(bench: Bench, code: ErrorCode) -> None:
+    bench.add_in_transaction("a", 1)
+    bench.writer.is_slow = True
+    shown = bench.partition.write_marker(COMMIT)
+    bench.writer.is_slow = False
+    bench.add("b", 2)
+
+    await bench.end_append(KafkaError(code))
+
+    assert shown is not None
+    error = shown.exception()
+    assert isinstance(error, KafkaError)
+    assert error.code is code
+    assert bench.counters.counts == {"b": 2}
+    assert bench.partition.write_marker(COMMIT) is None
+    assert bench.counters.counts == {"a": 1, "b": 2}
+
+
+async def test_unloading_refuses_the_markers_that_wait_and_those_that_come_later(bench: Bench) -> None:
+    bench.writer.is_slow = True
+    shown = bench.partition.write_marker(COMMIT)
+
+    bench.partition.unload()
+
+    assert shown is not None
+    error = shown.exception()
+    assert isinstance(error, KafkaError)
+    assert error.code is ErrorCode.NOT_COORDINATOR
+    with pytest.raises(KafkaError) as later:
+        bench.partition.write_marker(COMMIT)
+    assert later.value.code is ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_marker_is_replayed_even_if_its_requester_has_stopped_waiting(bench: Bench) -> None:
+    bench.add_in_transaction("a", 1)
+    bench.writer.is_slow = True
+    shown = bench.partition.write_marker(COMMIT)
+
+    assert shown is not None
+    shown.cancel()
+    await bench.end_append()
+
+    assert bench.counters.counts == {"a": 1}

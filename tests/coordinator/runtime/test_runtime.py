@@ -11,11 +11,12 @@ from typing import Any, cast
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.coordinator.runtime.events import PendingReply
+from odradek.broker.coordinator.runtime.events import PendingReply, ProducerIdAndEpoch
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.counters import REMINDER, TOPIC, Add, Break, Counters
@@ -24,6 +25,7 @@ from tests.handlers.cluster import OTHER, SELF, publish
 
 LARGE = b"x" * 100_000
 TOO_LARGE = b"x" * 400_000
+PRODUCER = ProducerIdAndEpoch(7, 0)
 
 Start = Callable[[], AbstractAsyncContextManager["Place"]]
 
@@ -96,6 +98,23 @@ class AddOnAppend(DelayedOperation[None]):
 
     def answer(self) -> None:
         """Do nothing: no client waits for the answer."""
+
+
+class MarkerOnAppend(AddOnAppend):
+    """Ends the transaction when its append is in the log, before the callback of that append has run."""
+
+    shown: Any = None
+
+    def is_ready(self, key: Hashable) -> bool:
+        if self.shown is None:
+            self.shown = ...
+            self.shown = self._place.runtime.write_marker(0, marker())
+            assert not self.shown.done()
+        return False
+
+
+def marker(*, epoch: int = 0, committed: bool = True) -> TransactionMarker:
+    return TransactionMarker(PRODUCER.producer_id, epoch, committed, coordinator_epoch=0, transaction_version=1)
 
 
 @pytest.fixture
@@ -173,6 +192,95 @@ async def test_a_small_append_that_follows_a_large_one_at_once_is_replayed_after
 
     assert (await follower.reply).count == 2
     assert place.counters.replayed == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+async def test_markers_and_records_of_one_turn_are_replayed_in_the_order_of_the_log(
+    start: Start, committed: bool
+) -> None:
+    expected = [("behind", 3)] if not committed else [("large", 1), ("small", 2), ("behind", 3)]
+    async with start() as place:
+        async with busy_writer_threads(place.broker):
+            large = place.submit("large", 1, LARGE, producer=PRODUCER)
+            small = place.submit("small", 2, producer=PRODUCER)
+            shown = place.runtime.write_marker(0, marker(committed=committed))
+            behind = place.submit("behind", 3)
+            assert [each.done() for each in (large, small, shown, behind)] == [False] * 4
+
+        assert [(await reply).count for reply in (large, small, behind)] == [1, 2, 3]
+        await shown
+        assert place.counters.replayed == expected
+
+    async with start() as place:
+        assert place.counters.replayed == expected  # as the log says
+
+
+async def test_a_marker_that_follows_a_large_append_at_once_is_replayed_after_it(place: Place) -> None:
+    follower = MarkerOnAppend(place)
+    place.broker.services.produce_purgatory.park(cast("Any", follower), [place.partition], 60_000)
+
+    assert (await place.submit("a", 1, LARGE, producer=PRODUCER)).count == 1
+    await follower.shown
+
+    assert place.counters.counts == {"a": 1}
+
+
+async def test_a_marker_and_small_records_show_at_once(place: Place) -> None:
+    place.submit("a", 1, producer=PRODUCER)
+    assert place.counters.counts == {}
+
+    assert place.runtime.write_marker(0, marker()) is None
+
+    assert place.counters.counts == {"a": 1}
+
+
+async def test_a_producer_that_was_fenced_writes_no_records_and_no_marker(place: Place) -> None:
+    place.submit("a", 1, producer=PRODUCER)
+    place.runtime.write_marker(0, marker(epoch=1, committed=False))
+
+    with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
+        place.submit("a", 1, producer=PRODUCER)
+    with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
+        place.runtime.write_marker(0, marker())
+
+    assert place.counters.counts == {}
+
+
+async def test_a_marker_waits_for_the_replicas(place: Place) -> None:
+    epoch = place.broker.services.metadata.broker_epoch
+    place.submit("a", 1, producer=PRODUCER)
+    publish(place.broker, TOPIC.name, isr={SELF: epoch, OTHER: 9})
+    shown = place.runtime.write_marker(0, marker())
+    assert shown is not None
+    assert place.counters.counts == {}
+
+    publish(place.broker, TOPIC.name, isr={SELF: epoch})
+
+    await shown
+    assert place.counters.counts == {"a": 1}
+
+
+async def test_a_marker_of_a_partition_that_moves_or_loads_is_refused(place: Place) -> None:
+    place.submit("a", 1, producer=PRODUCER)
+    async with busy_writer_threads(place.broker):
+        place.submit("b", 1, LARGE).cancel()
+        shown = place.runtime.write_marker(0, marker())
+        publish(place.broker, TOPIC.name, leader=OTHER)
+        assert shown is not None
+        with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+            await shown
+    with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
+        place.runtime.write_marker(0, marker())
+    async with busy_disk_threads(place.broker):
+        publish(place.broker, TOPIC.name, leader=SELF)
+        await place.until(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, instead_of={ErrorCode.NOT_COORDINATOR})
+        with pytest.raises(KafkaError, match="COORDINATOR_LOAD_IN_PROGRESS"):
+            place.runtime.write_marker(0, marker())
+    await place.until(ErrorCode.NONE, instead_of={ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+
+    place.runtime.write_marker(0, marker())
+
+    assert place.counters.counts["a"] == 1
 
 
 async def test_an_append_that_fails_changes_nothing(place: Place) -> None:
