@@ -62,6 +62,7 @@ from odradek.broker.startup.metadata_store import (
 )
 from odradek.broker.startup.parts import Foundation, Parts, build
 from odradek.broker.startup.status_pages import start_status_pages
+from odradek.broker.storage.disk.files import OsFiles, UnsyncedFiles
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
@@ -72,6 +73,8 @@ _LOG = StructuredLogger(__name__)
 
 FINISH_SECONDS = 1.0
 """The longest time for which a stopping broker waits until clients have received their last responses."""
+FINISH_SECONDS_TEMPORARY = 0.02
+"""The same for a broker in its own temporary directory, whose clients can lose nothing any more."""
 DRAIN_SECONDS = 30.0
 """The longest time for which a stopping broker waits until others lead its partitions."""
 
@@ -80,7 +83,8 @@ class Broker:
     """One broker: `async with Broker(...) as broker`, or `start` and `stop`, once each.
 
     With properties instead of a BrokerConfig it is an embedded broker: the defaults are a free port of the loopback
-    interface, and a temporary directory that is removed at the end. Several brokers in one interpreter share nothing.
+    interface, and a temporary directory that is removed at the end, so that nothing in it is ever synced. Several
+    brokers in one interpreter share nothing.
 
     With `read_only` it serves a log directory as it is, changes no byte of it and takes no lock: see `read_only_files`
     and `HandlerTable`. Its metadata are a copy, or are derived from the topics in the directory.
@@ -115,7 +119,7 @@ class Broker:
         self.group_lag: GroupLag
         self._clock = clock or SystemClock()
         self._randomness = randomness or SystemRandomness()
-        self._machine = machine or Machine()
+        self._machine = machine or Machine(new_files=OsFiles if self._temporary is None else UnsyncedFiles)
         self._stack = AsyncExitStack()
         self._server: Server | None = None
         self._partitions: Partitions | None = None
@@ -124,7 +128,7 @@ class Broker:
         self._is_member = store is not None or bool(config.metadata_etcd_endpoints)  # of a cluster of several brokers
         self._readiness = Readiness()
         self._seen_revision: SeenRevision | None = None
-        self._is_clean = not read_only
+        self._is_clean = not read_only and self._temporary is None
         self._has_started = False
 
     async def __aenter__(self) -> Self:
@@ -300,7 +304,8 @@ class Broker:
             if not self._read_only:
                 await threads.run(check_alone, log_dirs)
             store: MetadataStore = await SqliteStore.open(
-                await store_path(log_dirs.first.path, self._read_only, threads, stack)
+                await store_path(log_dirs.first.path, self._read_only, threads, stack),
+                synced=self._temporary is None,
             )
             stack.push_async_callback(store.close)
             return store
@@ -334,13 +339,12 @@ class Broker:
         clean = self._is_clean and self._has_started and is_whole
         await metadata.stop(clean=clean, leaves=self._is_member and self._has_started)
 
-    @staticmethod
-    async def _stop_serving(parts: Parts) -> None:
+    async def _stop_serving(self, parts: Parts) -> None:
         parts.server.stop_accepting()
         parts.groups.stop()
         for purgatory in parts.purgatories:
             purgatory.close()
-        await parts.server.finish(FINISH_SECONDS)
+        await parts.server.finish(FINISH_SECONDS if self._temporary is None else FINISH_SECONDS_TEMPORARY)
 
     def _fail(self, part: str, error: BaseException) -> None:
         self._is_clean = False

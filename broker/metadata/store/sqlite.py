@@ -82,9 +82,12 @@ class SqliteStore(EmbeddedStore):
     """A store in one file, opened with `open`. `close` leaves no write-ahead log beside the file."""
 
     @classmethod
-    async def open(cls, path: Path) -> SqliteStore:
-        """Open or create the file at `path`. Raises `StoreFailedError` if it cannot be used."""
-        database = _Database(path)
+    async def open(cls, path: Path, *, synced: bool = True) -> SqliteStore:
+        """Open or create the file at `path`. Raises `StoreFailedError` if it cannot be used.
+
+        Without `synced` a power cut may lose any transaction: for a file that is removed at the end.
+        """
+        database = _Database(path, synced)
         try:
             kvs, revision = await database.run(database.open)
         except BaseException:
@@ -110,8 +113,9 @@ class SqliteStore(EmbeddedStore):
 class _Database:
     """The connection and its only thread: every method except `run` and `shut_down` is called by `run`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, synced: bool) -> None:
         self._path = path
+        self._synced = synced
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="metadata")
         self._connection: sqlite3.Connection | None = None
         self._ended = False
@@ -154,7 +158,7 @@ class _Database:
 
     def _load(self, connection: sqlite3.Connection) -> tuple[list[KV], int]:
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'OFF'}")
         application_id = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if (application_id, version) == (0, 0) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():

@@ -2,7 +2,7 @@
 
 | module | what |
 |---|---|
-| `files` | the seam to the operating system's files; its real side, `OsFiles` |
+| `files` | the seam to the operating system's files; its real sides, `OsFiles` and `UnsyncedFiles` |
 | `read_only_files` | a `Files` that keeps every change in memory |
 | `retrying_files` | a `Files` that closes unused files and retries when no descriptor is left |
 | `descriptors` | a bounded cache of open files |

@@ -260,6 +260,19 @@ class OsFiles:
         return descriptor
 
 
+class UnsyncedFiles(OsFiles):
+    """The real file system without syncs: for a directory that is removed when the broker stops.
+
+    What a killed process has written stays, as with `OsFiles`. A power cut may lose all of it.
+    """
+
+    def fsync(self, descriptor: int) -> None:
+        """Do nothing."""
+
+    def fsync_directory(self, path: str) -> None:
+        """Do nothing."""
+
+
 def parent_of(path: str) -> str:
     parent, slash, _ = path.rstrip("/").rpartition("/")
     return parent or slash or "."

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.config import ConfigError
+from odradek.broker.startup import embedded_config
+from odradek.broker.startup.embedded_config import remove_abandoned
+from odradek.broker.storage.names import LOCK
+from odradek.client import Producer
+
+DESCRIPTORS = Path("/proc/self/fd")
+_LONG_AGO = 1_600_000_000
+
+
+def names_in(directory: Path) -> list[str]:
+    return [each.name for each in directory.iterdir()]
+
+
+@pytest.fixture
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory in place of the file system in memory."""
+    monkeypatch.delenv("TMPDIR", raising=False)
+    monkeypatch.setattr(embedded_config, "MEMORY", tmp_path)
+    monkeypatch.setattr(embedded_config, "LEAST_MEMORY_BYTES", 0)
+    return tmp_path
+
+
+def make_abandoned(parent: Path) -> Path:
+    directory = parent / "odradek-abandoned"
+    directory.mkdir()
+    (directory / LOCK).touch()
+    os.utime(directory, (_LONG_AGO, _LONG_AGO))
+    return directory
+
+
+async def test_a_temporary_directory_is_in_memory_and_is_removed(memory: Path) -> None:
+    async with Broker() as broker:
+        assert broker.log_dir.path.parent == memory
+        async with Producer(broker.bootstrap) as producer:
+            await producer.send("t", b"a")
+
+    assert names_in(memory) == []
+
+
+async def test_tmpdir_overrides_memory(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", "/var/tmp")
+    broker = Broker()
+    try:
+        assert Path(broker.config.log_dirs[0]).parent != memory
+    finally:
+        os.rmdir(broker.config.log_dirs[0])  # noqa: PTH106 - a blocking call
+
+
+async def test_little_memory_is_left_alone(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded_config, "LEAST_MEMORY_BYTES", 1 << 60)
+    async with Broker() as broker:
+        assert broker.log_dir.path.parent != memory
+
+
+async def test_a_temporary_directory_is_never_synced(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    async with Broker({"log.flush.interval.messages": "1"}) as broker, Producer(broker.bootstrap) as producer:
+        await producer.send("t", b"a")
+    assert synced == []
+
+    async with Broker({"log.dirs": str(memory / "kept")}) as broker, Producer(broker.bootstrap) as producer:
+        await producer.send("t", b"a")
+    assert synced
+
+
+async def test_a_broker_that_fails_to_start_leaves_no_directory(memory: Path) -> None:
+    with pytest.raises(ConfigError):
+        Broker({"no.such": "property"})
+    async with Broker() as other:
+        with pytest.raises(OSError, match="in use"):
+            await Broker({"listeners": f"PLAINTEXT://127.0.0.1:{other.port}"}).start()
+
+    assert names_in(memory) == []
+
+
+async def test_brokers_leave_no_threads_and_descriptors(memory: Path) -> None:
+    async def cycle() -> None:
+        async with Broker() as broker, Producer(broker.bootstrap) as producer:
+            await producer.send("t", b"a")
+
+    await cycle()
+    threads, descriptors = threading.active_count(), len(names_in(DESCRIPTORS))
+    for _ in range(20):
+        await cycle()
+    assert threading.active_count() <= threads
+    assert len(names_in(DESCRIPTORS)) <= descriptors
+    assert names_in(memory) == []
+
+
+def test_the_directory_of_a_killed_process_is_removed(tmp_path: Path) -> None:
+    directory = make_abandoned(tmp_path)
+    remove_abandoned(tmp_path)
+    assert not directory.exists()
+
+
+def test_the_directory_of_a_running_broker_stays(tmp_path: Path) -> None:
+    directory = make_abandoned(tmp_path)
+    with (directory / LOCK).open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        remove_abandoned(tmp_path)
+        assert directory.exists()
+
+
+def test_a_directory_that_is_just_made_stays(tmp_path: Path) -> None:
+    directory = make_abandoned(tmp_path)
+    os.utime(directory)
+    remove_abandoned(tmp_path)
+    assert directory.exists()
