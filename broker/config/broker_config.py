@@ -38,6 +38,7 @@ from odradek.broker.config.tables.log import (
 from odradek.broker.config.tables.network import NetworkProperties
 from odradek.broker.config.tables.observability import ObservabilityProperties
 from odradek.broker.config.tables.topics import TopicProperties
+from odradek.broker.config.tables.transactions import TransactionProperties
 from odradek.broker.config.types import InvalidValueError, parse_list
 
 _NODE_ID = ("node.id", "broker.id")
@@ -65,6 +66,7 @@ class BrokerConfig(
     CompactionProperties,
     ConsumerGroupProperties,
     GroupProperties,
+    TransactionProperties,
     ObservabilityProperties,
     Table,
 ):

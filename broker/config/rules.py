@@ -26,6 +26,7 @@ def broken_rules(values: Mapping[str, Any], declared: AbstractSet[str]) -> list[
         *_times(values),
         *_limits(values),
         *_consumer_groups(values),
+        *_transactions(values),
     ]
 
 
@@ -185,3 +186,9 @@ def _consumer_groups(values: Mapping[str, Any]) -> Iterator[str]:
         if assignor not in ("uniform", "range"):
             # Differs from Kafka: names of classes are refused, because there is no Java to load them.
             yield f"group.consumer.assignors: {assignor!r} is neither uniform nor range"
+
+
+def _transactions(values: Mapping[str, Any]) -> Iterator[str]:
+    name = "transaction.two.phase.commit.enable"
+    if values[name]:
+        yield f"{name} must be false, because the two-phase commit of KIP-939 is not supported"

@@ -169,6 +169,7 @@ def test_the_controllers_listeners_of_a_kraft_file_are_skipped(tmp_path: Path) -
         ({"group.consumer.min.assignment.interval.ms": "15001"}, "max.assignment.interval.ms must be greater than or"),
         ({"group.consumer.min.session.timeout.ms": "1", "group.consumer.session.timeout.ms": "5000"}, "must be less"),
         ({"group.consumer.assignors": ""}, "names no assignor"),
+        ({"transaction.two.phase.commit.enable": "true"}, "must be false, because the two-phase commit"),
         ({"group.consumer.assignors": "uniform,org.example.Mine"}, "neither uniform nor range"),
         ({"group.consumer.migration.policy": "sideways"}, "expected one of DISABLED"),
     ],
@@ -215,12 +216,12 @@ def test_run_time_properties_of_another_version_are_skipped() -> None:
 
 
 def test_a_property_without_effect_is_stored_with_a_warning() -> None:
-    config = BrokerConfig.load(None, {"num.io.threads": "16", "transaction.max.timeout.ms": "900000"})
+    config = BrokerConfig.load(None, {"num.io.threads": "16", "background.threads": "10"})
 
-    assert config.declared == {"num.io.threads": "16", "transaction.max.timeout.ms": "900000"}
+    assert config.declared == {"num.io.threads": "16", "background.threads": "10"}
     assert config.warnings == (
         "num.io.threads (override) has no effect: an event loop replaces these threads",
-        "transaction.max.timeout.ms (override) has no effect: transactions are not built yet",
+        "background.threads (override) has no effect: an event loop replaces these threads",
     )
 
 

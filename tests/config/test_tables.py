@@ -37,7 +37,13 @@ DIFFERENT_DEFAULTS = {
     "socket.receive.buffer.bytes",
     "socket.send.buffer.bytes",
 }
-DIFFERENT_BOUNDS = {"log.segment.bytes", "segment.bytes", "authorizer.class.name", "remote.storage.enable"}
+DIFFERENT_BOUNDS = {
+    "authorizer.class.name",
+    "log.segment.bytes",
+    "remote.storage.enable",
+    "segment.bytes",
+    "transaction.two.phase.commit.enable",
+}
 
 
 def _default(text: str | None, kind: str) -> str:

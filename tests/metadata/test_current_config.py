@@ -24,6 +24,7 @@ CHANGED = {
     "log.message.timestamp.type": "LogAppendTime",
     "log.preallocate": "true",
     "max.connections.per.ip.overrides": "127.0.0.1:2",
+    "transaction.partition.verification.enable": "false",
     "unclean.leader.election.enable": "true",
 }
 ANY_NUMBER = "12345"
@@ -40,6 +41,7 @@ USERS = {
     "max.connections.per.ip.overrides": "handlers/test_incremental_alter_configs.py",
     "num.replica.fetchers": "replication/follower/test_fetcher.py",
     "producer.id.expiration.ms": "handlers/test_incremental_alter_configs.py",
+    "transaction.partition.verification.enable": "handlers/test_produce.py",
 }
 """The tests that a change reaches the user of a property. `handlers/test_incremental_alter_configs.py` tests all topic
 properties and their broker-wide defaults."""

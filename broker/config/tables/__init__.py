@@ -8,6 +8,7 @@
 | `topics` | creation and deletion of topics, replicas, leaders |
 | `log` | retention, compaction, segments, records |
 | `groups`, `consumer_groups` | group coordination and offsets; groups of the consumer protocol (KIP-848) |
+| `transactions` | transactions: time limits, the topic of their state, verification |
 | `observability` | metrics and log lines; not Kafka's |
 | `ignored_table` | Kafka's properties without effect here, with the reasons |
 """

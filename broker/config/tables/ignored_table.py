@@ -15,20 +15,6 @@ TABLE = {
     "records of groups are appended at once": """
         group.coordinator.append.linger.ms  INT  -1  [-1,...]
         group.coordinator.cached.buffer.max.bytes  INT  1048588  [524288,...]  dynamic""",
-    "transactions are not built yet": """
-        add.partitions.to.txn.retry.backoff.max.ms  INT  100  [0,...]
-        add.partitions.to.txn.retry.backoff.ms  INT  20  [1,...]
-        transaction.abort.timed.out.transaction.cleanup.interval.ms  INT  10000  [1,...]
-        transaction.max.timeout.ms  INT  900000  [1,...]
-        transaction.partition.verification.enable  BOOLEAN  true  dynamic
-        transaction.remove.expired.transaction.cleanup.interval.ms  INT  3600000  [1,...]
-        transaction.state.log.load.buffer.size  INT  5242880  [1,...]
-        transaction.state.log.min.isr  INT  2  [1,...]
-        transaction.state.log.num.partitions  INT  50  [1,...]
-        transaction.state.log.replication.factor  SHORT  3  [1,...]
-        transaction.state.log.segment.bytes  INT  104857600  [1,...]
-        transaction.two.phase.commit.enable  BOOLEAN  false
-        transactional.id.expiration.ms  INT  604800000  [1,...]""",
     "compaction reads and writes a megabyte at a time": """
         log.cleaner.io.buffer.size  INT  524288  [0,...]  dynamic""",
     "TLS is not built yet: a listener with it is refused": """
