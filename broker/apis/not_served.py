@@ -12,7 +12,6 @@ _REASONS = {
     "There is no authentication, so no credentials are stored.": "AlterUserScramCredentials",
     "There are no quotas.": "AlterClientQuotas",
     "Metadata is in a store, not in a Raft log.": "DescribeQuorum AddRaftVoter RemoveRaftVoter",
-    "Every feature of this version is enabled; there are no feature levels to change.": "UpdateFeatures",
     "The broker requests no metrics from clients; Kafka does so only with a plug-in.": """
         GetTelemetrySubscriptions PushTelemetry""",
     "Share groups are not built.": """

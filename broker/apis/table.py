@@ -67,6 +67,7 @@ ROWS: dict[int, ApiRow] = {
     47: ApiRow("offset_delete", 0, 0),
     48: ApiRow("describe_client_quotas", 0, 1, only_reads=True),
     50: ApiRow("describe_user_scram_credentials", 0, 0, only_reads=True),
+    57: ApiRow("update_features", 0, 2),
     60: ApiRow("describe_cluster", 0, 2, only_reads=True),
     61: ApiRow("describe_producers", 0, 0, only_reads=True),
     64: ApiRow("unregister_broker", 0, 0),

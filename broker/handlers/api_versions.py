@@ -6,15 +6,16 @@ From version 3 on the client names its software; a name or version that is not l
 INVALID_REQUEST (KIP-511). `server.dispatch` answers an unknown version in version 0 with UNSUPPORTED_VERSION, and the
 client repeats the request in a version that is served.
 
-One of Kafka's features is advertised (KIP-584): `group.version` 1, groups of the consumer protocol. It is finalized in
-every version, and among the supported features from version 4 on, because earlier versions do not carry a minimum of 0.
-Without `transaction.version` clients use the first transaction protocol.
+The features are those of `metadata.features` (KIP-584). A finalized level of 0 is left out, as in Kafka. Supported
+levels are reported from version 4 on, because earlier versions do not carry a minimum of 0.
 """
 
 from __future__ import annotations
 
 import re
 
+from odradek.broker.metadata.features import FEATURES, SERVES_TRANSACTIONS, TRANSACTION_VERSION
+from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -26,7 +27,6 @@ from odradek.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 
-_GROUP_VERSION = "group.version"
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -35,13 +35,26 @@ def handle(services: Services, context: RequestContext, request: ApiVersionsRequ
         for value in (request.client_software_name, request.client_software_version):
             if _SOFTWARE.fullmatch(value) is None:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "the client software name or version is not well-formed")
+    image = services.metadata.image
     return ApiVersionsResponse(
         api_keys=[ApiVersion(key, *versions) for key, versions in services.advertised_versions.items()],
-        supported_features=[SupportedFeatureKey(_GROUP_VERSION, 0, 1)] if context.api_version >= 4 else [],
-        finalized_features_epoch=services.metadata.image.revision,
-        finalized_features=[FinalizedFeatureKey(_GROUP_VERSION, 1, 1)],
+        supported_features=_supported() if context.api_version >= 4 else [],
+        finalized_features_epoch=image.revision,
+        finalized_features=_finalized(image),
     )
 
 
 def error_response(request: ApiVersionsRequest, code: ErrorCode, message: str) -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=code)
+
+
+def _supported() -> list[SupportedFeatureKey]:
+    return [SupportedFeatureKey(name, feature.lowest, feature.highest) for name, feature in FEATURES.items()]
+
+
+def _finalized(image: MetadataImage) -> list[FinalizedFeatureKey]:
+    return [
+        FinalizedFeatureKey(name, level, level)
+        for name, level in image.features.items()
+        if level and (SERVES_TRANSACTIONS or name != TRANSACTION_VERSION)
+    ]

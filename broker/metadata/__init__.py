@@ -8,6 +8,7 @@
 | `image`, `image_builder` | the cluster at one revision, in memory; from one image to the next |
 | `time_limit` | the time limit of a request that changes metadata |
 | `current_config` | the broker's configuration as it holds now |
+| `features`, `update_features` | the features and their finalized levels; changing these |
 | `membership` | a broker's session, renewed when it is lost |
 | `cluster_record` | the id of the cluster; which store a broker accepts |
 | `freeze` | the image stays as it is while the store does not have the cluster |

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from odradek.broker.metadata.features import FEATURES, TRANSACTION_VERSION, level_of
 from odradek.broker.metadata.values import DRAINING, STARTING, DeletedTopic, KnownBroker, Listener
 
 
@@ -98,11 +99,24 @@ class MetadataImage(msgspec.Struct, frozen=True):
     group_configs: dict[str, tuple[dict[str, str], int]] = {}
     # Partitions beyond the count in a name's record: a creation or growth is running, or was interrupted.
     uncovered: dict[bytes, dict[int, PartitionImage]] = {}
+    # The levels of features as stored, with their revision.
+    feature_levels: dict[str, int] = {}
+    features_revision: int = 0
 
     def dynamic_configs(self, node_id: int) -> dict[str, str]:
         """Return the run-time properties that hold for one broker: its own, and those of all brokers."""
         of_all, own = (self.broker_configs.get(each, ({}, 0))[0] for each in (None, node_id))
         return {**of_all, **own}
+
+    @property
+    def features(self) -> dict[str, int]:
+        """The level of each feature."""
+        return {name: level_of(name, self.feature_levels) for name in FEATURES}
+
+    @property
+    def transaction_version(self) -> int:
+        """The level of `transaction.version`."""
+        return level_of(TRANSACTION_VERSION, self.feature_levels)
 
 
 class ImageChange(NamedTuple):

@@ -23,6 +23,7 @@ from odradek.broker.metadata.values import (
     decode_controller,
     decode_deleted_topic,
     decode_known,
+    decode_levels,
     decode_partition_state,
     decode_registration,
     decode_topic,
@@ -71,6 +72,7 @@ class _Builder:
         self._broker_configs = image.broker_configs
         self._topic_configs = dict(image.topic_configs)
         self._group_configs = dict(image.group_configs)
+        self._features = (image.feature_levels, image.features_revision)
         self._deleted: dict[bytes, DeletedTopic | None] = {}
         self._changed: dict[bytes, None] = {}  # the topics that the next image does not share with the last one
         self._parts: dict[bytes, dict[int, PartitionImage | None]] = {}
@@ -88,6 +90,9 @@ class _Builder:
         elif change.key == self._keys.controller:
             kv = change.kv
             self._controller = (decode_controller(kv.value).broker, kv.create_revision) if kv else (-1, 0)
+        elif change.key == self._keys.features:
+            kv = change.kv
+            self._features = (decode_levels(kv.value), kv.mod_revision) if kv else ({}, 0)
         elif change.key == self._keys.cluster and change.kv:
             self._cluster_id = decode_cluster(change.kv.value).id
 
@@ -181,6 +186,8 @@ class _Builder:
             topic_configs=self._topic_configs,
             group_configs=self._group_configs,
             uncovered=uncovered,
+            feature_levels=self._features[0],
+            features_revision=self._features[1],
         )
         return ImageChange(image, after, self._changed)
 

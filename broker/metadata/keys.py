@@ -15,6 +15,7 @@
   /config/broker/<node id>        {name: text}; `default` in place of a node id: all brokers
   /config/group/<group id>        {name: text}
   /pid/next                       ProducerIds
+  /features                       {feature: level}, those that were changed
 ```
 
 A topic id is written as Kafka writes it, 22 characters of base64url. A topic's name is a separate key, written last, so
@@ -48,6 +49,7 @@ class Keys:
         self.broker_configs = self.prefix + b"/config/broker/"
         self.group_configs = self.prefix + b"/config/group/"
         self.next_producer_id = self.prefix + b"/pid/next"
+        self.features = self.prefix + b"/features"
 
     def broker_id(self, node_id: int) -> bytes:
         return b"%b%d" % (self.broker_ids, node_id)

@@ -151,6 +151,7 @@ decode_assignment = msgspec.json.Decoder(Assignment).decode
 decode_partition_state = msgspec.json.Decoder(PartitionState).decode
 decode_producer_ids = msgspec.json.Decoder(ProducerIds).decode
 decode_configs = msgspec.json.Decoder(dict[str, str]).decode
+decode_levels = msgspec.json.Decoder(dict[str, int]).decode
 
 _encode = msgspec.json.Encoder().encode
 
@@ -168,3 +169,7 @@ def encode(value: msgspec.Struct, previous: bytes = b"") -> bytes:
 
 def encode_configs(configs: dict[str, str]) -> bytes:
     return _encode(configs)
+
+
+def encode_levels(levels: dict[str, int]) -> bytes:
+    return _encode(levels)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.apis.table import ROWS
+from odradek.broker.metadata.features import SERVES_TRANSACTIONS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.wire import Wire
@@ -29,15 +30,18 @@ async def test_groups_of_the_consumer_protocol_are_a_finalized_feature(wire: Wir
     supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
     finalized = {each.name: (each.min_version_level, each.max_version_level) for each in response.finalized_features}
     assert supported.get("group.version") == (None if version == 3 else (0, 1))
+    assert supported.get("transaction.version") == (None if version == 3 else (0, 2))
     assert finalized["group.version"] == (1, 1)
     assert response.finalized_features_epoch >= 0
 
 
-@pytest.mark.usefixtures("only_here")  # it is on Apache Kafka
-async def test_the_second_transaction_protocol_is_not_advertised(wire: Wire) -> None:
+@pytest.mark.usefixtures("only_here")  # there are more on Apache Kafka
+async def test_transactions_are_a_finalized_feature_once_they_are_served(wire: Wire) -> None:
     response = await wire.ask(ApiVersionsRequest("x", "1"), 4)
 
-    assert {each.name for each in response.finalized_features} == {"group.version"}
+    transactions = {"transaction.version": 2} if SERVES_TRANSACTIONS else {}
+    levels = {each.name: each.max_version_level for each in response.finalized_features}
+    assert levels == {"group.version": 1, **transactions}
 
 
 async def test_an_unknown_version_is_answered_in_version_0(wire: Wire) -> None:

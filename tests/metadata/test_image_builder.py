@@ -28,12 +28,14 @@ from odradek.broker.metadata.values import (
     decode_partition_state,
     encode,
     encode_configs,
+    encode_levels,
 )
 from odradek.protocol.uuids import uuid_to_text
 
 KEYS = Keys()
 TOPIC_ID = bytes(range(1, 17))
 OTHER_ID = bytes(range(2, 18))
+NEWER = {"transaction.version": 3}
 LISTENER = Listener("PLAINTEXT", "PLAINTEXT", "host", 9092)
 
 
@@ -349,3 +351,16 @@ def test_applying_changes_and_loading_give_the_same_image(steps: list[tuple[str,
 
 async def _check(txns: list[list[Op]]) -> None:
     await _images(*txns)
+
+
+async def test_levels_of_features_are_at_most_those_of_this_version() -> None:
+    stored = encode_levels({"transaction.version": 1, "of.another.version": 7})
+    images = [
+        change.after
+        for change in await _changes([Put(KEYS.features, stored)], [Put(KEYS.features, encode_levels(NEWER))])
+    ]
+
+    assert MetadataImage().transaction_version == 2
+    assert images[0].features == {"group.version": 1, "transaction.version": 1}
+    assert (images[0].feature_levels["of.another.version"], images[0].features_revision) == (7, 1)
+    assert images[1].transaction_version == 2

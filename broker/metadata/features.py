@@ -1,0 +1,42 @@
+"""The features of a cluster and their finalized levels (KIP-584), which UpdateFeatures changes.
+
+| feature | levels | where none is stored | meaning |
+|---|---|---|---|
+| `group.version` | 0–1 | 1 | 1: groups of the consumer protocol (KIP-848); they are always served |
+| `transaction.version` | 0–2 | 2 | the version of stored transactions: 0, or from 1 on 1, which allows tagged fields; \
+2: the second transaction protocol (KIP-890) |
+
+The store has one value with the levels that were changed; every broker reads it from its image. Clients choose their
+transaction protocol by the level in ApiVersions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+GROUP_VERSION: Final = "group.version"
+TRANSACTION_VERSION: Final = "transaction.version"
+
+SERVES_TRANSACTIONS: Final = False
+"""Whether ApiVersions reports the level of `transaction.version`. Without it clients use the first protocol."""
+
+
+class Feature(NamedTuple):
+    """The lowest and highest level of a feature that this version supports, and the level where none is stored."""
+
+    lowest: int
+    highest: int
+    default: int
+
+
+FEATURES: Final[Mapping[str, Feature]] = {
+    GROUP_VERSION: Feature(0, 1, 1),
+    TRANSACTION_VERSION: Feature(0, 2, 2),
+}
+
+
+def level_of(name: str, stored: Mapping[str, int]) -> int:
+    """Return the level of a feature: the stored one, at most what this version supports, or the default."""
+    feature = FEATURES[name]
+    return min(stored.get(name, feature.default), feature.highest)

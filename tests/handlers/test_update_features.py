@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.handlers import api_versions
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from tests.wire import Wire
+
+NAME = "transaction.version"
+UPGRADE, SAFE, UNSAFE = 1, 2, 3
+
+
+@pytest.fixture(autouse=True)
+async def highest_level(monkeypatch: pytest.MonkeyPatch, wire: Wire) -> AsyncIterator[None]:
+    """Report the level in ApiVersions, and leave Apache Kafka, which all tests share, as it was."""
+    monkeypatch.setattr(api_versions, "SERVES_TRANSACTIONS", True)
+    yield
+    await change(wire, 2, UPGRADE)
+
+
+async def change(wire: Wire, level: int, kind: int, version: int = 2, **options: Any) -> UpdateFeaturesResponse:
+    key = (
+        FeatureUpdateKey(NAME, level, upgrade_type=kind)
+        if version
+        else FeatureUpdateKey(NAME, level, options.pop("flag"))
+    )
+    response = await wire.ask(UpdateFeaturesRequest(feature_updates=[key], **options), version)
+    assert isinstance(response, UpdateFeaturesResponse)
+    return response
+
+
+async def finalized(wire: Wire) -> int:
+    """The level that ApiVersions reports; 0 if it reports none."""
+    response = await wire.ask(ApiVersionsRequest("x", "1"), 4)
+    return {each.name: each.max_version_level for each in response.finalized_features}.get(NAME, 0)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_level_goes_down_and_up(wire: Wire, version: int) -> None:
+    for level, kind in ((2, UPGRADE), (1, SAFE), (0, UNSAFE), (0, SAFE), (1, UPGRADE), (2, UPGRADE), (0, SAFE)):
+        response = await change(wire, level, kind, version)
+
+        assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+        assert [(row.feature, row.error_code) for row in response.results] == ([(NAME, 0)] if version == 1 else [])
+        assert await finalized(wire) == level
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_validated_change_changes_nothing(wire: Wire, version: int) -> None:
+    response = await change(wire, 0, SAFE, version, validate_only=True)
+
+    assert response.error_code == ErrorCode.NONE
+    assert await finalized(wire) == 2
+
+
+async def test_version_0_only_raises_levels(wire: Wire) -> None:
+    for flag in (False, True):
+        assert (await change(wire, 1, 0, 0, flag=flag)).error_code == ErrorCode.INVALID_UPDATE_VERSION
+    await change(wire, 0, SAFE)
+
+    response = await change(wire, 1, 0, 0, flag=False)
+
+    assert [(row.feature, row.error_code) for row in response.results] == [(NAME, 0)]
+    assert await finalized(wire) == 1
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("name", "level", "kind"),
+    [
+        ("", 1, UPGRADE),
+        ("unknown.version", 1, UPGRADE),
+        ("unknown.version", 0, SAFE),
+        (NAME, -1, SAFE),
+        (NAME, 3, UPGRADE),
+        (NAME, 2, UPGRADE),  # the level is 1
+        (NAME, 2, SAFE),
+        (NAME, 0, UPGRADE),
+        (NAME, 0, 0),
+        (NAME, 0, 4),
+        ("group.version", 0, UPGRADE),
+        ("group.version", 2, UPGRADE),
+    ],
+)
+async def test_one_bad_update_refuses_all(wire: Wire, version: int, name: str, level: int, kind: int) -> None:
+    await change(wire, 1, SAFE)
+    updates = [FeatureUpdateKey(NAME, 0, upgrade_type=SAFE), FeatureUpdateKey(name, level, upgrade_type=kind)]
+    is_valid = (name, level, kind) == (NAME, 2, UPGRADE)
+
+    response = await wire.ask(UpdateFeaturesRequest(feature_updates=updates), version)
+
+    assert response.error_code == (ErrorCode.NONE if is_valid else ErrorCode.INVALID_UPDATE_VERSION)
+    assert name in (response.error_message or name)
+    assert response.results == [] or is_valid
+    assert await finalized(wire) == (2 if is_valid else 1)
+
+
+@pytest.mark.usefixtures("only_here")  # Apache Kafka can switch the consumer protocol off
+async def test_the_consumer_protocol_stays_on(wire: Wire) -> None:
+    update = FeatureUpdateKey("group.version", 0, upgrade_type=SAFE)
+
+    response = await wire.ask(UpdateFeaturesRequest(feature_updates=[update]), 2)
+
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "always served" in response.error_message
+
+
+async def test_no_updates(wire: Wire) -> None:
+    response = await wire.ask(UpdateFeaturesRequest(), 2)
+
+    assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+
+
+async def test_the_image_has_the_level(wire: Wire, broker: Broker) -> None:
+    assert broker.services.metadata.image.features == {"group.version": 1, NAME: 2}
+
+    await change(wire, 1, SAFE)
+
+    assert broker.services.metadata.image.transaction_version == 1

@@ -1,0 +1,46 @@
+"""kafka-features.sh of Apache Kafka changes and prints the level of `transaction.version`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from odradek.broker.metadata.features import SERVES_TRANSACTIONS
+from tests.peers import java
+
+pytestmark = pytest.mark.java
+
+NAME = "transaction.version"
+LEVELS = re.compile(rf"Feature: {NAME}\s+SupportedMinVersion: (\d+)\s+SupportedMaxVersion: (\d+)\s+Finalized\w+: (\d+)")
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(bootstrap: str) -> Iterator[Run]:
+    def run(*arguments: str) -> str:
+        done = java.run(java.FEATURE_COMMAND, "--bootstrap-server", bootstrap, *arguments, check=False)
+        return done.stdout + done.stderr
+
+    yield run
+    run("upgrade", "--feature", f"{NAME}=2")  # other tests share the server
+
+
+def described(run: Run) -> list[tuple[str, ...]]:
+    return LEVELS.findall(run("describe"))
+
+
+def test_the_feature_tool_changes_levels(run: Run, kind: str) -> None:
+    is_reported = SERVES_TRANSACTIONS or kind == "apache"
+    assert described(run) == [("0", "2", "2" if is_reported else "0")]
+
+    if is_reported:
+        assert run("downgrade", "--feature", f"{NAME}=1") == f"{NAME} was downgraded to 1.\n"
+    assert run("disable", "--feature", NAME) == f"{NAME} was disabled.\n"
+    assert described(run) == [("0", "2", "0")]
+    assert run("upgrade", "--feature", f"{NAME}=1", "--dry-run") == f"{NAME} can be upgraded to 1.\n"
+    refused = run("upgrade", "--feature", f"{NAME}=3")
+    assert f"Could not upgrade {NAME} to 3." in refused
+    assert "1 out of 1 operation(s) failed." in refused
