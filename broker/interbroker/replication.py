@@ -43,7 +43,7 @@ class Replication:
     ) -> None:
         config = metadata.config
         self._metadata = metadata
-        self._connections = BrokerConnections(
+        self.connections = BrokerConnections(
             config.node_id,
             config.inter_broker_listener,
             lambda: metadata.image,
@@ -82,13 +82,13 @@ class Replication:
 
     async def close(self) -> None:
         """Close the connections; the owner of the tasks has ended the fetchers."""
-        await self._connections.close()
+        await self.connections.close()
 
     def _registered(self, node_id: int) -> BrokerImage | None:
         return self._metadata.image.registered.get(node_id)
 
     def _connect(self, leader: int) -> LeaderConnection:
-        return TcpLeaderConnection(self._connections, leader, f"fetcher-{next(self._numbers)}")
+        return TcpLeaderConnection(self.connections, leader, f"fetcher-{next(self._numbers)}")
 
     async def _shrink(self) -> None:
         self._changes.shrink(self._partitions)
