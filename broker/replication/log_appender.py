@@ -39,6 +39,7 @@ from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import NO_LIMIT
+from odradek.broker.storage.producers.verification_state import Verification
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
 from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, RECORDS_COUNT_POSITION
 
@@ -88,6 +89,7 @@ class LogAppender:
         now_ms: int,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
+        verification: Verification | None = None,
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
         """Append one batch; see `Log.append_as_leader`. Returns a future if the append did not end at once.
 
@@ -98,15 +100,15 @@ class LogAppender:
             or len(records) >= LARGE_APPEND_BYTES
             or (self._producers.is_crowded and self._log.may_roll(records, LARGE_APPEND_BYTES))
         ):
-            return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version)
+            return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version, verification)
         if self._log.decodes_records and not self._threads.may_decode_on_loop(_records_count(records)):
-            return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version)
+            return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version, verification)
         try:
             info = self._log.append_as_leader(
-                records, leader_epoch, now_ms, origin, transaction_version, LARGE_APPEND_BYTES
+                records, leader_epoch, now_ms, origin, transaction_version, verification, LARGE_APPEND_BYTES
             )
         except DecompressionLimitError:
-            return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version)
+            return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version, verification)
         if self._uncounted or (self.flush_messages != NO_LIMIT and self._flush_due()):
             return self._flush_first(info, self._threads.create_future())
         self._on_appended(info)
@@ -201,22 +203,34 @@ class LogAppender:
         self._wake_if_idle()
 
     def _append_on_thread(
-        self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin, transaction_version: int
+        self,
+        records: memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin,
+        transaction_version: int,
+        verification: Verification | None,
     ) -> asyncio.Future[AppendInfo]:
         answer: asyncio.Future[AppendInfo] = self._threads.create_future()
         self._submit(
-            partial(self._append_in_epoch, records, leader_epoch, now_ms, origin, transaction_version),
+            partial(self._append_in_epoch, records, leader_epoch, now_ms, origin, transaction_version, verification),
             partial(self._appended_on_thread, answer),
         )
         return answer
 
     def _append_in_epoch(
-        self, records: memoryview, leader_epoch: int, now_ms: int, origin: Origin, transaction_version: int
+        self,
+        records: memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin,
+        transaction_version: int,
+        verification: Verification | None,
     ) -> AppendInfo:
         """Append on the writer thread, unless the epoch of the request is over."""
         if leader_epoch != self.leader_epoch:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"leader epoch {leader_epoch} is over")
-        return self._log.append_as_leader(records, leader_epoch, now_ms, origin, transaction_version)
+        return self._log.append_as_leader(records, leader_epoch, now_ms, origin, transaction_version, verification)
 
     def _submit(self, work: Callable[[], Any], on_end: OnEnd) -> None:
         if not self._queued:  # else keep the writer, which keeps the order

@@ -44,6 +44,7 @@ from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.producers.verification_state import Verification
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 P = ParamSpec("P")
@@ -238,6 +239,7 @@ class Partition:
         now_ms: int,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
+        verification: Verification | None = None,
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
         """Append one batch in place (see `Log.append_as_leader`). Returns a future if the append did not end at once.
 
@@ -249,7 +251,9 @@ class Partition:
             self._check_fencing()
         if required_acks == ACKS_ALL and not self._enough_in_sync():
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"in sync: {sorted(self.isr)}")
-        return self.appender.append_as_leader(records, self.leader_epoch, now_ms, origin, transaction_version)
+        return self.appender.append_as_leader(
+            records, self.leader_epoch, now_ms, origin, transaction_version, verification
+        )
 
     def acknowledgement(self, next_offset: int, leader_epoch: int) -> ErrorCode | None:
         """The error code for a producer with acks=-1 whose records end before `next_offset`; None if it must wait.

@@ -49,6 +49,7 @@ from odradek.broker.storage.names import CLEANED_SUFFIX
 from odradek.broker.storage.opening.leftovers import remove_cleaned
 from odradek.broker.storage.producers.partition_producers import PartitionProducers
 from odradek.broker.storage.producers.producer_state import AppendedBatch
+from odradek.broker.storage.producers.verification_state import Verification
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segmented_log import SegmentedLog
@@ -122,6 +123,7 @@ class Log(LogReader):
         now_ms: int,
         origin: Origin = Origin.CLIENT,
         transaction_version: int = 0,
+        verification: Verification | None = None,
         max_decompressed: int | None = None,
     ) -> AppendInfo:
         """Append one batch; assign its offsets, the leader epoch and what the topic's configuration sets.
@@ -131,6 +133,7 @@ class Log(LogReader):
 
         Batches of coordinators (`origin`) may be control batches and have no sequences. `transaction_version` is that
         of the transaction that a marker ends, and of the producer of a transactional batch; 0 where it is not known.
+        `verification`: see `verification_state`; without one any transactional batch may open a transaction.
 
         Raises `KafkaError` with the codes of `validation` and `producer_state`, and DecompressionLimitError if records
         that must be decoded expand to more than `max_decompressed` bytes; nothing was appended then.
@@ -143,7 +146,7 @@ class Log(LogReader):
         data, header, records_converted = self._validator.validate(records, now_ms, from_client, max_decompressed)
         marker = None
         if header.producer_id >= 0:
-            checked = self._producers.check(data, header, from_client, transaction_version)
+            checked = self._producers.check(data, header, from_client, transaction_version, verification)
             if isinstance(checked, AppendedBatch):
                 return duplicate_of(checked, self.log_start_offset, len(records), records_converted)
             marker = checked

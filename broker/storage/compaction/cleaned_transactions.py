@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from odradek.broker.storage.index.transaction_index import AbortedTransaction
-from odradek.broker.storage.producers.producer_state import read_marker
+from odradek.broker.storage.producers.batch_replay import read_marker
 from odradek.protocol.buffer import Buffer
 from odradek.protocol.records.batch_header import BatchHeader
 from odradek.protocol.records.control_records import ControlRecordType

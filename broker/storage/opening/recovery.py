@@ -16,7 +16,8 @@ import msgspec
 
 from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch
 from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
-from odradek.broker.storage.producers.producer_state import ProducerState, aborted_entry, read_marker, replay_batch
+from odradek.broker.storage.producers.batch_replay import aborted_entry, read_marker, replay_batch
+from odradek.broker.storage.producers.producer_state import ProducerState
 from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET, Segment
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import read_batch_header

@@ -19,6 +19,7 @@ from threading import Lock
 from odradek.broker.storage.append.refusals import WritableBatch
 from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch
 from odradek.broker.storage.index.index_file import CorruptIndexError
+from odradek.broker.storage.producers.batch_replay import aborted_entry, read_marker, replay_batch
 from odradek.broker.storage.producers.producer_snapshots import ProducerSnapshots
 from odradek.broker.storage.producers.producer_state import (
     BATCHES_KEPT,
@@ -26,10 +27,8 @@ from odradek.broker.storage.producers.producer_state import (
     CompletedTransaction,
     ProducerEntry,
     ProducerState,
-    aborted_entry,
-    read_marker,
-    replay_batch,
 )
+from odradek.broker.storage.producers.verification_state import Verification
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segments import Segments
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -59,7 +58,12 @@ class PartitionProducers:
     # -------------------------------------------------------------------------------------------------------- appending
 
     def check(
-        self, data: WritableBatch, header: BatchHeader, from_client: bool, transaction_version: int
+        self,
+        data: WritableBatch,
+        header: BatchHeader,
+        from_client: bool,
+        transaction_version: int,
+        verification: Verification | None,
     ) -> AppendedBatch | EndTxnMarker | None:
         """Check a batch with a producer id before a leader appends it.
 
@@ -68,7 +72,7 @@ class PartitionProducers:
         and `check_marker` do, and INVALID_RECORD for any other control batch.
         """
         if not header.is_control:
-            return self.state.check(header, from_client, transaction_version)
+            return self.state.check(header, from_client, transaction_version, verification)
         marker = read_marker(data, header)
         if marker is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "a control batch with a producer id must end a transaction")

@@ -44,12 +44,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-from odradek.broker.storage.index.transaction_index import AbortedTransaction
-from odradek.protocol.buffer import Buffer
-from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
+from odradek.broker.storage.producers.verification_state import Verification, Verifications
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch_header import MAX_SEQUENCE, BatchHeader
-from odradek.protocol.records.control_records import ControlRecordType, EndTxnMarker, parse_end_txn_marker
-from odradek.protocol.records.record_iterator import iter_records
+from odradek.protocol.records.control_records import ControlRecordType, EndTxnMarker
 
 BATCHES_KEPT = 5  # clients have at most five requests in flight, so no older batch can be a retry that matters
 NO_PRODUCER_ID = -1
@@ -165,6 +163,7 @@ class ProducerState:
         self.end_offset = 0
         self.highest_id = NO_PRODUCER_ID
         self.is_crowded = False
+        self.verifications = Verifications()
         self._ongoing: dict[int, int] = {}  # first offset → producer id, in the order of offsets
         self._unreplicated: dict[int, int] = {}  # first offset → offset of the marker
 
@@ -181,6 +180,7 @@ class ProducerState:
         open_transactions.sort(key=lambda entry: entry.transaction_first_offset)
         self._ongoing = {entry.transaction_first_offset: entry.producer_id for entry in open_transactions}
         self._unreplicated = {}
+        self.verifications.clear()
         self.end_offset = end_offset
         self.is_crowded = len(self.entries) > CROWD
 
@@ -191,13 +191,29 @@ class ProducerState:
 
     # -------------------------------------------------------------------------------------------------- data batches
 
-    def check(self, header: BatchHeader, from_client: bool, transaction_version: int = 0) -> AppendedBatch | None:
+    def begin_verification(self, producer_id: int, epoch: int, first_sequence: int, now_ms: int) -> Verification | None:
+        """Begin to verify a transactional batch; None if it belongs to a transaction that is open here."""
+        entry = self.entries.get(producer_id)
+        if entry is not None and entry.transaction_first_offset != NO_OFFSET and entry.epoch == epoch:
+            return None
+        return self.verifications.begin(producer_id, epoch, first_sequence, now_ms)
+
+    def check(
+        self,
+        header: BatchHeader,
+        from_client: bool,
+        transaction_version: int = 0,
+        verification: Verification | None = None,
+    ) -> AppendedBatch | None:
         """Check a data batch before a leader appends it; return the first batch if it is a duplicate, else None.
 
-        `transaction_version` is that of the producer's transactions. Raises `KafkaError` as the module's table says.
+        `transaction_version` is that of the producer's transactions. Without `verification` a batch may open a
+        transaction. Raises `KafkaError` as the module's table says, and as `Verifications.check`.
         """
         entry = self.entries.get(header.producer_id)
         if entry is None:
+            if verification is not None:
+                self.verifications.check(header.producer_id, header.base_sequence, verification)
             if from_client and transaction_version >= STRICT_VERSION and header.base_sequence:
                 raise KafkaError(
                     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -205,15 +221,19 @@ class ProducerState:
                 )
             return None
         epoch = header.producer_epoch
-        if from_client and not (epoch == entry.epoch and entry.is_followed_by(header.base_sequence)):
+        is_expected = epoch == entry.epoch and entry.is_followed_by(header.base_sequence)
+        if from_client and not is_expected:
             duplicate = entry.find_duplicate(epoch, header.base_sequence, header.last_sequence)
             if duplicate is not None:
                 return duplicate
-            if epoch >= entry.epoch:
-                _check_new_sequence(entry, epoch, header.base_sequence)
         if epoch < entry.epoch:
             raise _fenced(header.producer_id, epoch, entry.epoch)
-        if entry.transaction_first_offset != NO_OFFSET and not header.is_transactional:
+        is_in_transaction = entry.transaction_first_offset != NO_OFFSET
+        if verification is not None and not (is_in_transaction and epoch == entry.epoch):
+            self.verifications.check(header.producer_id, header.base_sequence, verification)
+        if from_client and not is_expected:
+            _check_new_sequence(entry, epoch, header.base_sequence)
+        if is_in_transaction and not header.is_transactional:
             raise KafkaError(
                 ErrorCode.INVALID_TXN_STATE, f"producer {header.producer_id} is in a transaction, the batch is not"
             )
@@ -233,6 +253,7 @@ class ProducerState:
         if header.is_transactional and entry.transaction_first_offset == NO_OFFSET:
             entry.transaction_first_offset = base_offset
             self._ongoing[base_offset] = producer_id
+            self.verifications.end(producer_id)
 
     # ------------------------------------------------------------------------------------------------------- markers
 
@@ -274,6 +295,7 @@ class ProducerState:
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.last_timestamp = header.max_timestamp
         entry.transaction_first_offset = NO_OFFSET
+        self.verifications.end(header.producer_id)
         if first_offset == NO_OFFSET:
             return None
         return CompletedTransaction(header.producer_id, first_offset, offset, marker.type == ControlRecordType.ABORT)
@@ -327,6 +349,7 @@ class ProducerState:
 
         With `producer_ids`, checks only these; unknown ids are ignored.
         """
+        self.verifications.remove_expired(now_ms, expiration_ms)
         entries = self.entries
         expired = []
         for producer_id in list(entries) if producer_ids is None else producer_ids:
@@ -358,35 +381,4 @@ def _check_new_sequence(entry: ProducerEntry, epoch: int, first_sequence: int) -
 def _fenced(producer_id: int, epoch: int, current: int) -> KafkaError:
     return KafkaError(
         ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} sent epoch {epoch}, the current one is {current}"
-    )
-
-
-def read_marker(data: Buffer, header: BatchHeader) -> EndTxnMarker | None:
-    """The marker in the control batch `data`; None if it is of another kind or compaction has emptied it."""
-    try:
-        record = next(iter_records(data, 0, header), None)
-        return None if record is None else parse_end_txn_marker(record)
-    except RemoteProtocolError:
-        return None
-
-
-def replay_batch(state: ProducerState, header: BatchHeader, marker: EndTxnMarker | None) -> CompletedTransaction | None:
-    """Add a batch from the log to `state`; return the transaction that it ended, which is still to be completed."""
-    completed = None
-    if header.has_producer_id:
-        if not header.is_control:
-            state.add_batch(header, header.base_offset)
-        elif marker is not None:
-            completed = state.add_marker(header, marker, header.base_offset)
-    state.end_offset = header.next_offset
-    return completed
-
-
-def aborted_entry(state: ProducerState, completed: CompletedTransaction) -> AbortedTransaction:
-    """The entry of the transaction index for `completed`, which `state` has not completed yet."""
-    return AbortedTransaction(
-        completed.producer_id,
-        completed.first_offset,
-        completed.last_offset,
-        state.last_stable_offset_after(completed),
     )
