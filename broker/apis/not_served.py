@@ -7,8 +7,7 @@ from __future__ import annotations
 
 _REASONS = {
     "There are no transactions yet.": """
-        AddPartitionsToTxn AddOffsetsToTxn EndTxn WriteTxnMarkers TxnOffsetCommit DescribeTransactions
-        ListTransactions""",
+        AddPartitionsToTxn AddOffsetsToTxn EndTxn TxnOffsetCommit DescribeTransactions ListTransactions""",
     "There is no authentication, so no credentials are stored.": "AlterUserScramCredentials",
     "There are no quotas.": "AlterClientQuotas",
     "Metadata is in a store, not in a Raft log.": "DescribeQuorum AddRaftVoter RemoveRaftVoter",

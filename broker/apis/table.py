@@ -46,6 +46,7 @@ ROWS: dict[int, ApiRow] = {
     21: ApiRow("delete_records", 0, 2),
     22: ApiRow("init_producer_id", 0, 5, only_reads=True),
     23: ApiRow("offset_for_leader_epoch", 2, 4, only_reads=True),
+    27: ApiRow("write_txn_markers", 1, 2),
     29: ApiRow("describe_acls", 1, 3, only_reads=True),
     30: ApiRow("create_acls", 1, 3),
     31: ApiRow("delete_acls", 1, 3),

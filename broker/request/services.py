@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
+from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.metrics.counts.metrics import Metrics
@@ -28,6 +29,7 @@ class Services:
     partitions: Partitions
     producer_ids: ProducerIdBlocks
     groups: GroupCoordinator
+    local_markers: LocalMarkers
     fetch_sessions: FetchSessions
     fetch_purgatory: Purgatory[FetchResponse]
     produce_purgatory: Purgatory[ProduceResponse]

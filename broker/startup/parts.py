@@ -20,6 +20,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_types import group_factories
+from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
@@ -128,6 +129,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         partitions=partitions,
         producer_ids=ProducerIdBlocks(metadata),
         groups=groups,
+        local_markers=LocalMarkers(partitions, groups, clock, purgatories.groups),
         fetch_sessions=FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             clock,
