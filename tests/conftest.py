@@ -80,8 +80,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: ranks[item.path])
 
 
+def pytest_collection() -> None:
+    """Collect no garbage while everything is imported and most objects stay: a tenth of the time."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Exclude modules and collected tests, most of all objects, from garbage collection: fixtures collect often."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

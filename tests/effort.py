@@ -1,10 +1,12 @@
-"""How many cases a test tries: a fifth of the random ones, and of long tables, in `make test-fast`."""
+"""How many cases a test tries: in `make test-fast` a fifth of random ones and of long tables, and one event loop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import uvloop
 from hypothesis import settings
 
 T = TypeVar("T")
@@ -20,6 +22,15 @@ def cases(number: int) -> int:
 def some(cases: Sequence[T]) -> Sequence[T]:
     """Return the cases of a long table that this run tries: all, or every fifth."""
     return cases[::_ONE_OF]
+
+
+def event_loops() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Return the event loops that the broker runs on: asyncio's and uvloop's, of which `make test-fast` tries uvloop's.
+
+    It is for `pytest_asyncio_loop_factories` in a conftest.py, which runs each asynchronous test once for each loop.
+    """
+    loops = {"uvloop": uvloop.new_event_loop}
+    return loops if _ONE_OF > 1 else {"asyncio": asyncio.new_event_loop, **loops}
 
 
 def examples(number: int) -> settings:

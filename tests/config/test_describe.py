@@ -10,6 +10,7 @@ import pytest
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.describe import ConfigRow, describe_broker, describe_broker_defaults, with_cluster_defaults
 from odradek.broker.config.topic_config import describe
+from tests.effort import some
 
 STATIC = {
     "node.id": "1",
@@ -95,7 +96,7 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("name", sorted((BROKER_FACTS.keys() & BROKER_ROWS.keys()) - DIFFERENT))
+@pytest.mark.parametrize("name", some(sorted((BROKER_FACTS.keys() & BROKER_ROWS.keys()) - DIFFERENT)))
 def test_a_broker_row_equals_kafkas(name: str) -> None:
     assert _shown(BROKER_ROWS[name], "broker") == BROKER_FACTS[name]
 

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
-import uvloop
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.image import MetadataImage
@@ -17,6 +16,7 @@ from odradek.broker.metadata.store.store import MetadataStore
 from odradek.broker.metadata.values import Listener
 from odradek.broker.randomness import SeededRandomness
 from odradek.broker.testing.clock import ManualClock
+from tests.effort import event_loops
 
 CLUSTER_ID = "y2F3HaVmTSiLkCePmkxmmg"
 LISTENERS = [Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)]
@@ -24,7 +24,7 @@ LISTENERS = [Listener("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    return event_loops()
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -35,6 +35,7 @@ BY_SIMULATION = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BY_SIMULATION)
 def test_a_broken_rule_is_found_by_simulation(name: str) -> None:
     assert find(name, FEW_SEEDS) is not None
@@ -68,6 +69,7 @@ def test_every_mutant_is_found_by_one_of_these_tests() -> None:
     assert {each.name for each in MUTANTS if not each.tests} == set(BY_SIMULATION)
 
 
+@pytest.mark.slow
 def test_a_mutant_whose_code_nothing_calls_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     owner = SimpleNamespace(rule=lambda: None)
     unused = Mutant("unused", "", ((owner, "rule", lambda: None),), ("clock",))

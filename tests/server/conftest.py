@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
-import uvloop
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.metadata.current_config import CurrentConfig
@@ -17,12 +16,13 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.server.connections import NO_LIMIT
 from odradek.broker.server.server import Server
 from odradek.broker.testing.clock import ManualClock
+from tests.effort import event_loops
 from tests.server.serving import Handlers, Serve, Serving, default_handlers
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    return {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
+    return event_loops()
 
 
 @pytest.fixture

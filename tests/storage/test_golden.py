@@ -7,6 +7,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ def golden(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LogDir]:
     log_dir.close()
 
 
+@cache
 def expected(name: str) -> list[dict[str, Any]]:
     path = HERE / "golden_expected" / f"{name}.jsonl"
     text = path.read_text() if path.exists() else gzip.decompress(path.with_suffix(".jsonl.gz").read_bytes()).decode()

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import struct
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ ABORTED = struct.Struct(">bxqqqq")  # an entry of a .txnindex
 TOPICS = ["codec-none", "codec-gzip", "codec-snappy", "codec-lz4", "codec-zstd", "rolled", "compacted", "idempotent"]
 
 
+@cache
 def expected(name: str) -> list[dict[str, Any]]:
     path = GOLDEN / "golden_expected" / f"{name}.jsonl"
     text = path.read_text() if path.exists() else gzip.decompress(path.with_suffix(".jsonl.gz").read_bytes()).decode()

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.coordinator.consumer_group.churn import Churn
-from tests.effort import examples
+from tests.effort import examples, some
 
 
 @examples(5)
-@pytest.mark.parametrize("classic", [0.0, 0.4])
+@pytest.mark.parametrize("classic", some([0.4, 0.0]))
 @given(seed=st.integers(0, 2**32))
 def test_fifty_members_that_come_and_go_read_everything_and_never_share_a_partition(classic: float, seed: int) -> None:
     churn = Churn(seed, clients=50, classic=classic)

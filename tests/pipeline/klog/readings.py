@@ -8,6 +8,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ class Reading:
         return [row["offset"] for row in self.rows()]
 
 
+@cache
 def expected(name: str) -> list[dict[str, Any]]:
     path = STORAGE / "golden_expected" / f"{name}.jsonl"
     text = path.read_text() if path.exists() else gzip.decompress(path.with_suffix(".jsonl.gz").read_bytes()).decode()

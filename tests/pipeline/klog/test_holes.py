@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from odradek.pipeline.klog import segment_reader
 from odradek.pipeline.klog.holes import SegmentGoneError
 from odradek.pipeline.records.damage import CorruptRecordsError
 from odradek.protocol.checksum import crc32c
+from tests.effort import some
 from tests.pipeline.klog.readings import Reading, Writing, segment_of, segments
 from tests.storage.compaction.compacted import Compacted, in_process
 
@@ -155,9 +157,9 @@ def test_a_gap_of_the_time_after_the_plan_is_no_damage_but_an_old_plan(stopped: 
     assert lenient.offsets() == [*range(int(second.stem)), *range(int(segments(stopped)[2].stem), RECORDS)]
 
 
-@pytest.mark.parametrize("change", [-400, -7, 3, 1000, 1 << 40])
-@pytest.mark.parametrize("number", [0, 1, 12, -1])
-@pytest.mark.parametrize("pieces", ["1", "30"])
+@pytest.mark.parametrize(
+    ("change", "number", "pieces"), some([*product([-400, -7, 3, 1000, 1 << 40], [0, 1, 12, -1], ["1", "30"])])
+)
 def test_a_wrong_base_offset_loses_one_batch(stopped: Path, change: int, number: int, pieces: str) -> None:
     segment = segments(stopped)[1]
     batches = batches_of(segment)
@@ -219,9 +221,10 @@ def test_a_wrong_base_offset_beside_a_gap_of_a_compacted_log_is_found_by_the_ind
     assert f"at position {wrong.position} " in damage
 
 
-@pytest.mark.parametrize("length", [1 << 14, 1 << 17, 0x7FFF_FFFF, 0, -5])
-@pytest.mark.parametrize("has_index", [True, False])
-@pytest.mark.parametrize("chunk_bytes", [4_000_000, 10_000])
+@pytest.mark.parametrize(
+    ("length", "has_index", "chunk_bytes"),
+    some([*product([1 << 14, 1 << 17, 0x7FFF_FFFF, 0, -5], [True, False], [4_000_000, 10_000])]),
+)
 def test_a_wrong_length_loses_one_batch(
     stopped: Path, length: int, has_index: bool, chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

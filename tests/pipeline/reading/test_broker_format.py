@@ -7,6 +7,7 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -209,6 +210,7 @@ def text(data: bytes | None) -> str | None:
     return None if data is None else base64.b64encode(data).decode()
 
 
+@cache
 def expected(name: str) -> list[tuple[int, str | None, str | None]]:
     path = GOLDEN / "golden_expected" / f"{name}.jsonl"
     lines = path.read_text() if path.exists() else gzip.decompress(path.with_suffix(".jsonl.gz").read_bytes()).decode()

@@ -20,6 +20,7 @@ from odradek.protocol.records.batch_header import (
 from odradek.protocol.records.recompression import recompress
 from odradek.protocol.records.record_iterator import Record, iter_records
 from odradek.protocol.records.record_validation import KeylessRecordsError, RecordTimestamps, validate_records
+from tests.effort import some
 from tests.protocol.records import golden
 
 NAMES = golden.kafka_files(2)
@@ -71,7 +72,7 @@ def test_every_strict_prefix_is_refused(name: str) -> None:
             assert validated(data[:end], header) is None
 
 
-@pytest.mark.parametrize("end", range(BATCH_HEADER_SIZE, 712, 3))
+@pytest.mark.parametrize("end", some(range(BATCH_HEADER_SIZE, 712, 3)))
 def test_truncated_records_with_a_matching_batch_length_are_refused(end: int) -> None:
     data = golden.kafka_bytes("v2-none")
     header = read_batch_header(data).replace(batch_length=end - 12)

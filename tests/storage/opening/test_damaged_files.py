@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import struct
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.names import SEGMENT_SUFFIXES
 from odradek.protocol.errors import KafkaError
+from tests.effort import some
 from tests.storage.logs import NOW, TOPIC_ID, append, marker, open_log_dir, values_of
 from tests.storage.opening.filled_logs import (
     CONFIG,
@@ -69,9 +71,9 @@ DAMAGES: list[Callable[[Path], None]] = [
 ]
 
 
-@pytest.mark.parametrize("clean", [True, False])
-@pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot"])
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize(
+    ("damage", "suffix", "clean"), some([*product(DAMAGES, [".index", ".timeindex", ".snapshot"], [True, False])])
+)
 def test_damaged_indexes_and_snapshots_are_rebuilt(
     tmp_path: Path, damage: Callable[[Path], None], suffix: str, clean: bool
 ) -> None:
