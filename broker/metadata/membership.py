@@ -44,7 +44,11 @@ _ANNOUNCEMENT_SECONDS: Final = 5.0
 
 
 class Membership:
-    """One process as a member of the cluster. `epoch`: its broker epoch, 0 before `register`."""
+    """One process as a member of the cluster.
+
+    `epoch`: its broker epoch, 0 before `register`. `recorded_epoch`: the last one that the store keeps when the
+    registration is gone, 0 before `serve`.
+    """
 
     def __init__(
         self,
@@ -78,6 +82,7 @@ class Membership:
         self._registration: Registration | None = None
         self._registered: Session | None = None  # the session of the present registration
         self.epoch = 0
+        self.recorded_epoch = 0
 
     async def register(self) -> None:
         """Register under a new session, and become the controller if there is none.
@@ -112,7 +117,9 @@ class Membership:
         assert self._registration is not None
         await self._wait_for_revision(self.epoch)
         await self._before_serving()
-        await self._wait_for_revision(await self._registration.run())
+        revision = await self._registration.run()
+        self.recorded_epoch = self._registration.epoch
+        await self._wait_for_revision(revision)
 
     async def join(self) -> None:
         """As `register`, for the first time; waits while the store cannot be reached."""

@@ -167,8 +167,13 @@ class SeenRevision:
         self._stored = SeenMetadata()
 
     async def store(self) -> None:
-        """Store it if it has changed."""
-        seen = SeenMetadata(self._metadata.image.revision, self._metadata.broker_epoch)
+        """Store it if it has changed.
+
+        The epoch of a registration that never served is gone with it, so that the store may not have it at the next
+        start.
+        """
+        membership = self._metadata.membership
+        seen = SeenMetadata(self._metadata.image.revision, 0 if membership is None else membership.recorded_epoch)
         if seen > self._stored:
             await self._threads.run(self._log_dirs.store_seen_metadata, seen)
             self._stored = seen

@@ -230,6 +230,25 @@ async def test_a_store_that_is_older_than_the_directories_takes_no_broker(tmp_pa
     assert [each.key for each in (await older.range(b""))[0]] == [Keys().cluster]
 
 
+async def test_a_broker_that_stopped_before_it_served_under_its_last_epoch_starts_again(
+    tmp_path: Path, store: InMemoryStore
+) -> None:
+    """The store keeps no epoch of a registration that never served: it is not an older copy."""
+    properties = {"node.id": "1", "log.dirs": str(tmp_path / "1")}
+    async with Broker(properties, store=store) as broker:
+        metadata, registered = broker.services.metadata, asyncio.Event()
+        first, never = metadata.broker_epoch, asyncio.Event()
+        metadata.before_serving.append(lambda: asyncio.wait_for(never.wait(), None))
+        metadata.on_broker_epoch.append(lambda _: registered.set())
+        ((kv, *_), _) = await store.range(metadata.keys.broker_id(1))
+        await store.revoke(kv.lease)
+        await registered.wait()
+        assert metadata.broker_epoch > first
+
+    async with Broker(properties, store=store) as broker:
+        assert broker.services.metadata.broker_epoch > metadata.broker_epoch
+
+
 async def test_a_log_with_a_later_leader_epoch_than_the_store_takes_no_broker(
     tmp_path: Path, store: InMemoryStore, start: Start
 ) -> None:
