@@ -46,6 +46,14 @@ class LostLogs:
             self.on_loss()
         return True
 
+    def may_adopt(self, log: Log, image: PartitionImage) -> bool:
+        """Return whether a log whose topic id is unknown may be taken for a partition: nobody else is in sync.
+
+        A power loss may remove the id, which is synced before any record of the log. So nothing that was synced is in
+        it, and it may be of an older topic of the same name, whose records must not be served under the new id.
+        """
+        return log.topic_id == ZERO_TOPIC_ID and not image.isr.keys() - {self._node_id}
+
     def check_offline(self, partition: Partition) -> None:
         """Report an offline partition again if a new image has this broker as its leader or in its in-sync set."""
         if partition.offline and (partition.is_leader or self._node_id in partition.isr):
@@ -56,7 +64,7 @@ class LostLogs:
         self._without_partition.pop((topic_id, index), None)
 
     def _is_lost(self, log: Log | None, topic_id: bytes, image: PartitionImage, broker: BrokerImage | None) -> bool:
-        if log is not None and log.topic_id in (topic_id, ZERO_TOPIC_ID):
+        if log is not None and (log.topic_id == topic_id or self.may_adopt(log, image)):
             return False
         if log is None and self._log_dirs.offline:
             return True

@@ -41,7 +41,6 @@ from odradek.broker.storage.disk.files import Volume
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
-from odradek.broker.storage.opening.log_opening import ZERO_TOPIC_ID
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -282,7 +281,7 @@ class Partitions:
 
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
         existing = self._log_dirs.logs.get((topic.name, index))
-        if existing is not None and existing.topic_id != ZERO_TOPIC_ID:
+        if existing is not None and not self.losses.may_adopt(existing, image):
             # A topic of this name was there before; it was deleted, perhaps while this broker was down.
             if existing.topic_id in self._image.deleted:
                 _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)

@@ -10,6 +10,7 @@ from odradek.broker.clock import SystemClock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, PartitionImage, TopicImage
+from odradek.broker.metadata.leaders.lost_replicas import LostReplica
 from odradek.broker.metadata.values import RUNNING, DeletedTopic
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
@@ -19,6 +20,7 @@ from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.storage.opening.log_opening import ZERO_TOPIC_ID
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import NOW, batch
@@ -308,6 +310,47 @@ async def test_a_log_of_an_older_topic_of_the_name_is_deleted_first(partitions: 
 
     assert log_dir.logs["t", 0].topic_id == AN_ID
     assert len(log_dir.deletions) == 1
+
+
+def _with_other(isr: dict[int, int]) -> TopicImage:
+    return TopicImage("t", AN_ID, [PartitionImage(OTHER, 0, [OTHER, SELF], isr, 0)], {})
+
+
+async def test_a_log_whose_topic_id_is_lost_is_not_taken_while_another_replica_is_in_sync(
+    partitions: Partitions, log_dir: LogDir
+) -> None:
+    """It may be of an older topic of the name, whose records would be served under the new id."""
+    partitions._log_dirs.create_log("t", 0, ZERO_TOPIC_ID, LogConfig()).append_as_leader(batch(b"old"), 0, NOW)
+
+    await applied(partitions, image(_with_other({OTHER: 1})))
+
+    log = log_dir.logs["t", 0]
+    assert (log.topic_id, log.log_end_offset) == (AN_ID, 0)
+    assert partitions.get_by_id(AN_ID, 0).log is log
+
+
+async def test_a_member_of_the_isr_whose_topic_id_is_lost_has_lost_its_log(
+    partitions: Partitions, log_dir: LogDir
+) -> None:
+    partitions._log_dirs.create_log("t", 0, ZERO_TOPIC_ID, LogConfig())
+    partitions.losses.are_reported = True
+    registered = {SELF: BrokerImage(SELF, 5, [], None, RUNNING, "", 5)}
+
+    await applied(partitions, image(_with_other({OTHER: 1, SELF: 1}), registered=registered))
+
+    assert partitions.losses.all(()) == [LostReplica(AN_ID, 0, is_gone=True)]
+    assert log_dir.logs["t", 0].topic_id == ZERO_TOPIC_ID
+
+
+async def test_an_only_member_of_the_isr_takes_a_log_whose_topic_id_is_lost(
+    partitions: Partitions, log_dir: LogDir
+) -> None:
+    log = partitions._log_dirs.create_log("t", 0, ZERO_TOPIC_ID, LogConfig())
+
+    await applied(partitions, image(topic()))
+
+    assert partitions.get_by_id(AN_ID, 0).log is log
+    assert log.topic_id == AN_ID
 
 
 async def test_after_a_disk_failure_new_partitions_are_refused(partitions: Partitions, log_dir: LogDir) -> None:
