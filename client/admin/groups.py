@@ -15,8 +15,8 @@ from odradek.client.admin.calls import Calls, Outcomes
 from odradek.client.admin.results import GroupDescription, GroupListing, MemberDescription, Results
 from odradek.client.errors import BrokerError, ClientError, UnsupportedVersionError, broker_error
 from odradek.client.group.consumer_protocol import assigned, decode_consumer_protocol
-from odradek.client.group.coordinator import find_coordinators
 from odradek.client.network.connection import Connection
+from odradek.client.network.coordinator import find_coordinators
 from odradek.client.record import TopicPartition
 from odradek.protocol.errors import ErrorCode, RemoteProtocolError
 from odradek.protocol.messages import consumer_group_describe as newer

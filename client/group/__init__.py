@@ -17,5 +17,4 @@ Consumer ─► Group ─► Rebalancer (one of the two protocols) ─► Member
 | `committed_offsets` | requests to commit offsets and to read them back |
 | `assignors` | the assignors of classic groups: pure functions |
 | `consumer_protocol` | the bytes that members of a classic group exchange |
-| `coordinator` | requests to the broker that coordinates a group |
 """

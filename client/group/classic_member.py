@@ -41,10 +41,10 @@ from odradek.client.group.consumer_protocol import (
     encode_sticky_data,
     owned,
 )
-from odradek.client.group.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.group.rebalancer import ErrorAction
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connections import Purpose
+from odradek.client.network.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.record import TopicPartition
 from odradek.protocol.errors import ErrorCode, RemoteProtocolError
 from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -125,7 +125,7 @@ class ClassicMember:
     async def heartbeat(self) -> None:
         """Send a heartbeat. Raises ClientError, which the caller passes to `handle_error`."""
         request = HeartbeatRequest(
-            self._coordinator.group_id, self.generation, self.member_id, self._config.group_instance_id
+            self._coordinator.key, self.generation, self.member_id, self._config.group_instance_id
         )
         response, broker = await self._coordinator.send(request, HeartbeatResponse, purpose=_GROUP)
         if response.error_code:
@@ -137,7 +137,7 @@ class ClassicMember:
             return
         member = MemberIdentity(self.member_id, None, reason)
         self.forget()
-        request = LeaveGroupRequest(self._coordinator.group_id, members=[member])
+        request = LeaveGroupRequest(self._coordinator.key, members=[member])
         response, broker = await self._coordinator.send(request, LeaveGroupResponse)
         code = response.error_code or next((row.error_code for row in response.members if row.error_code), 0)
         if code:
@@ -163,7 +163,7 @@ class ClassicMember:
     async def _join_group(self, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> JoinGroupResponse:
         config = self._config
         request = JoinGroupRequest(
-            self._coordinator.group_id,
+            self._coordinator.key,
             config.session_timeout_ms,
             config.max_poll_interval_ms,
             self.member_id,
@@ -195,7 +195,7 @@ class ClassicMember:
     async def _sync_group(self, joined: JoinGroupResponse) -> JoinResult:
         assignor = ASSIGNORS[joined.protocol_name or ""]
         request = SyncGroupRequest(
-            self._coordinator.group_id,
+            self._coordinator.key,
             joined.generation_id,
             joined.member_id,
             self._config.group_instance_id,
@@ -215,7 +215,7 @@ class ClassicMember:
         try:
             subscribers = [_subscriber(assignor, member) for member in members]
         except RemoteProtocolError as error:
-            tried = f"assign partitions in group {self._coordinator.group_id}"
+            tried = f"assign partitions in group {self._coordinator.key}"
             raise ClientError(tried, f"the subscription of a member cannot be decoded: {error}") from error
         counts = await self._count_partitions({topic for one in subscribers for topic in one.topics})
         return [
@@ -227,7 +227,7 @@ class ClassicMember:
         ]
 
     def _error(self, code: int, doing: str, broker: str) -> BrokerError:
-        return broker_error(code, f"{doing} group {self._coordinator.group_id}", broker=broker)
+        return broker_error(code, f"{doing} group {self._coordinator.key}", broker=broker)
 
 
 def _subscriber(assignor: Assignor, member: JoinGroupResponseMember) -> Subscriber:

@@ -22,10 +22,10 @@ from odradek.client.config import ConsumerConfig
 from odradek.client.errors import ClientError
 from odradek.client.group.assignors import ASSIGNORS
 from odradek.client.group.classic_member import ClassicMember
-from odradek.client.group.coordinator import Coordinator
 from odradek.client.group.owned_partitions import OwnedPartitions
 from odradek.client.group.rebalancer import ErrorAction
 from odradek.client.network.cluster import Cluster
+from odradek.client.network.coordinator import Coordinator
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 

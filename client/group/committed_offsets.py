@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, TimeLimitError, broker_error
-from odradek.client.group.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.network.backoff import Backoff
+from odradek.client.network.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.record import CommittedOffset, TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
@@ -98,7 +98,7 @@ class CommittedOffsets:
             topic = topics.setdefault(name, OffsetCommitRequestTopic(name, partitions=[]))
             topic.partitions.append(OffsetCommitRequestPartition(index, at.offset, at.leader_epoch, at.metadata))
         request = OffsetCommitRequest(
-            self._coordinator.group_id, who.generation, who.member_id, who.instance_id, topics=list(topics.values())
+            self._coordinator.key, who.generation, who.member_id, who.instance_id, topics=list(topics.values())
         )
         response, broker = await self._coordinator.send(request, OffsetCommitResponse, at_most=_LAST_BY_NAME)
         for result in response.topics:
@@ -111,7 +111,7 @@ class CommittedOffsets:
         for name, index in found:
             topic = topics.setdefault(name, OffsetFetchRequestTopics(name, partition_indexes=[]))
             topic.partition_indexes.append(index)
-        group = OffsetFetchRequestGroup(self._coordinator.group_id, topics=list(topics.values()))
+        group = OffsetFetchRequestGroup(self._coordinator.key, topics=list(topics.values()))
         request = OffsetFetchRequest(groups=[group], require_stable=self._config.reads_committed)
         response, broker = await self._coordinator.send(request, OffsetFetchResponse, at_most=_LAST_BY_NAME)
         for result in response.groups:
@@ -131,7 +131,7 @@ class CommittedOffsets:
     def _error(
         self, code: int, doing: str, broker: str, topic: str | None = None, partition: int | None = None
     ) -> BrokerError:
-        tried = f"{doing} group {self._coordinator.group_id}"
+        tried = f"{doing} group {self._coordinator.key}"
         return broker_error(code, tried, broker=broker, topic=topic, partition=partition)
 
 

@@ -22,8 +22,8 @@ from collections.abc import Collection, Mapping
 from odradek.client.config import ConsumerConfig
 from odradek.client.errors import BrokerError, ClientError, ClosedError, broker_error
 from odradek.client.group.committed_offsets import NO_GENERATION
-from odradek.client.group.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.network.backoff import Backoff
+from odradek.client.network.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -90,7 +90,7 @@ class ConsumerMember:
         self.forget()
         epoch = _LEAVE if self._config.group_instance_id is None else _LEAVE_FOR_A_WHILE
         request = ConsumerGroupHeartbeatRequest(
-            self._coordinator.group_id, self.member_id, epoch, self._config.group_instance_id
+            self._coordinator.key, self.member_id, epoch, self._config.group_instance_id
         )
         response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
         if response.error_code:
@@ -120,9 +120,7 @@ class ConsumerMember:
     async def _send(self, epoch: int, topics: Collection[str], regex: str | None, owned: Owned) -> None:
         config = self._config
         owns = {topic_id: sorted(partitions) for topic_id, partitions in owned.items() if partitions}
-        request = ConsumerGroupHeartbeatRequest(
-            self._coordinator.group_id, self.member_id, epoch, config.group_instance_id
-        )
+        request = ConsumerGroupHeartbeatRequest(self._coordinator.key, self.member_id, epoch, config.group_instance_id)
         if self._sends_everything:
             request.rebalance_timeout_ms = config.max_poll_interval_ms
             request.subscribed_topic_names = sorted(topics)
@@ -141,5 +139,5 @@ class ConsumerMember:
             self.target = {topic.topic_id: topic.partitions for topic in response.assignment.topic_partitions}
 
     def _error(self, response: ConsumerGroupHeartbeatResponse, broker: str) -> BrokerError:
-        tried = f"stay in group {self._coordinator.group_id}"
+        tried = f"stay in group {self._coordinator.key}"
         return broker_error(response.error_code, tried, response.error_message, broker=broker)

@@ -19,10 +19,10 @@ from odradek.client.config import ConsumerConfig
 from odradek.client.errors import ClientError, broker_error
 from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.consumer_member import ConsumerMember
-from odradek.client.group.coordinator import Coordinator
 from odradek.client.group.owned_partitions import OwnedPartitions
 from odradek.client.group.rebalancer import ErrorAction
 from odradek.client.network.cluster import Cluster
+from odradek.client.network.coordinator import Coordinator
 from odradek.client.record import TopicPartition
 from odradek.protocol.api import METADATA_KEY
 from odradek.protocol.messages.metadata import (

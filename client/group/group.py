@@ -26,11 +26,11 @@ from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import ClientError
 from odradek.client.group.auto_commit import AutoCommit
 from odradek.client.group.committed_offsets import NO_GENERATION, CommitIdentity, CommittedOffsets
-from odradek.client.group.coordinator import Coordinator
 from odradek.client.group.owned_partitions import OwnedPartitions
 from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.group.rebalancer import ErrorAction, Rebalancer
 from odradek.client.network.cluster import Cluster
+from odradek.client.network.coordinator import Coordinator
 from odradek.protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)

@@ -8,4 +8,5 @@
 | `backoff` | growing pauses between attempts |
 | `cluster_image` | the metadata as an immutable value: brokers, topics, leaders |
 | `cluster` | keeps that image current, and opens connections by node id |
+| `coordinator` | requests to the coordinator of a group or of a transactional id |
 """

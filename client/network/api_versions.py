@@ -21,7 +21,7 @@ from odradek.protocol.api import NAMES, by_key
 from odradek.protocol.codec import decode
 from odradek.protocol.errors import ErrorCode, RemoteProtocolError
 from odradek.protocol.header import API_VERSIONS_KEY
-from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey
 from odradek.protocol.schema import LAST_VERSION
 
 _ERROR_CODE = struct.Struct(">h")
@@ -29,12 +29,16 @@ _BODY = 4  # after the correlation id: the response header of ApiVersions is v0 
 
 
 class ApiVersions:
-    """The version ranges of one broker; `broker` is its name in errors."""
+    """The version ranges of one broker, and the finalized features of its cluster when the connection was opened.
 
-    __slots__ = ("_chosen", "_ranges", "broker")
+    `broker` is its name in errors.
+    """
 
-    def __init__(self, broker: str, ranges: Iterable[ApiVersion]) -> None:
+    __slots__ = ("_chosen", "_features", "_ranges", "broker")
+
+    def __init__(self, broker: str, ranges: Iterable[ApiVersion], features: Iterable[FinalizedFeatureKey] = ()) -> None:
         self.broker = broker
+        self._features = {feature.name: feature.max_version_level for feature in features}
         self._ranges = {served.api_key: (served.min_version, served.max_version) for served in ranges}
         self._chosen: dict[int, int] = {}
 
@@ -44,6 +48,10 @@ class ApiVersions:
         if chosen is None:
             chosen = self._chosen[api_key] = self._choose(api_key, LAST_VERSION, 0)
         return chosen if at_least <= chosen <= at_most else self._choose(api_key, at_most, at_least)
+
+    def feature_level(self, name: str) -> int:
+        """The finalized level of a feature; 0 without one."""
+        return self._features.get(name, 0)
 
     def _choose(self, api_key: int, at_most: int, at_least: int) -> int:
         api = by_key(api_key)

@@ -188,7 +188,7 @@ class Connection(asyncio.BufferedProtocol):
             response = await self.send(question, ApiVersionsResponse, version=known_to_both, timeout=seconds)
         if response.error_code:
             raise broker_error(response.error_code, "request API versions", broker=self.name)
-        self.versions = ApiVersions(self.name, response.api_keys)
+        self.versions = ApiVersions(self.name, response.api_keys, response.finalized_features)
 
     # Called by the transport.
 
