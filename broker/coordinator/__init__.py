@@ -9,6 +9,6 @@
 | `consumer_group`, `assignors` | groups of the consumer protocol (KIP-848), and the assignment of partitions |
 | `migration` | groups that change their protocol while they have members |
 | `offsets` | committed offsets, and the requests that change them |
-| `transactions` | transactions: their markers |
+| `transactions` | transactional ids, and the markers that end transactions |
 | `runtime` | leadership, loading, events, records, timers: the part that every coordinator needs |
 """

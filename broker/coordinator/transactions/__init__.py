@@ -1,6 +1,11 @@
-"""Transactions (KIP-98, KIP-890): their coordinator, their markers, and the partitions that take part.
+"""Transactions (KIP-98, KIP-890): the coordinator of transactional ids, and the markers that end transactions.
 
 | module | what |
 |---|---|
+| `transaction` | the state of a transactional id and its transitions, with the table |
+| `end_transaction` | which EndTxn is accepted in which state |
+| `events` | requests and what else happens to a transactional id |
+| `stored_transaction` | states as records of `__transaction_state` |
+| `transaction_shard` | the transactional ids of one partition of `__transaction_state` |
 | `local_markers` | the markers in the partitions that this broker leads |
 """
