@@ -270,6 +270,7 @@ class Broker:
             if self._seen_revision is not None:
                 tasks.every("metadata revision", SEEN_REVISION_INTERVAL_MS, self._seen_revision.check_and_store)
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
+            self.services.transactions.start()
         if self._is_member and config.auto_leader_rebalance_enable:
             interval_ms = config.leader_imbalance_check_interval_seconds * 1000
             tasks.every("leader balance", interval_ms, partial(balance_leaders, self.services.metadata))
@@ -341,6 +342,7 @@ class Broker:
 
     async def _stop_serving(self, parts: Parts) -> None:
         parts.server.stop_accepting()
+        parts.transactions.stop()
         parts.groups.stop()
         for purgatory in parts.purgatories:
             purgatory.close()

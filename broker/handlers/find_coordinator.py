@@ -6,19 +6,18 @@ coordinated. Differs from Kafka, which answers COORDINATOR_NOT_AVAILABLE until t
 If the topic cannot be created, the answer is COORDINATOR_NOT_AVAILABLE, and the reason is in the broker's log. Every
 group id has a coordinator, also the empty one, because offsets may be committed under it.
 
-Unknown key types are INVALID_REQUEST. Differs from Kafka: there are no transactions and no share groups (key type 2,
-from version 6 on) yet. Such keys are refused so that clients fail at once:
+The coordinator of a transactional id leads its partition of `__transaction_state`, which is created likewise.
 
-| version | transactional id | because |
-|---|---|---|
-| 0–3 | this broker, which refuses the id in InitProducerId | sarama and librdkafka would repeat FindCoordinator |
-| 4–6 | UNSUPPORTED_VERSION, with a message | Java's producer and others give up; Java's shows the message |
+Unknown key types are INVALID_REQUEST. Differs from Kafka: there are no share groups (key type 2, from version 6 on)
+yet. Such keys are UNSUPPORTED_VERSION with a message, so that clients fail at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from odradek.broker.coordinator.group_coordinator import GroupCoordinator
+from odradek.broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import broker_endpoint
 from odradek.broker.request.services import Services
@@ -31,12 +30,13 @@ from odradek.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
+Coordinators = GroupCoordinator | TransactionCoordinator
+
 _GROUP = 0
 _TRANSACTION = 1
 _KEY_TYPES = (0, 1, 2)
 _NO_COORDINATOR = "The coordinator is not available."
 
-_NO_TRANSACTIONS = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "this broker has no transactions yet")
 _NO_SHARE_GROUPS = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "this broker has no share groups yet")
 
 
@@ -50,14 +50,15 @@ def handle(
     if request.key_type not in _KEY_TYPES:
         return error_response(request, ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
     keys = request.coordinator_keys if several else [request.key]
-    if request.key_type == _TRANSACTION and not several:
-        return _response(version, [_coordinator(services, context, request.key, services.config.node_id)])
-    if request.key_type != _GROUP:
-        refusal = _NO_TRANSACTIONS if request.key_type == _TRANSACTION else _NO_SHARE_GROUPS
-        return _response(version, [Coordinator(key, -1, "", -1, refusal.code, refusal.detail) for key in keys])
-    if services.groups.has_topic:
-        return _find_all(services, context, keys)
-    return _create_and_respond(services, context, keys)
+    if request.key_type not in (_GROUP, _TRANSACTION):
+        return _response(
+            version,
+            [Coordinator(key, -1, "", -1, _NO_SHARE_GROUPS.code, _NO_SHARE_GROUPS.detail) for key in keys],
+        )
+    coordinators = services.groups if request.key_type == _GROUP else services.transactions
+    if coordinators.has_topic:
+        return _find_all(services, context, coordinators, keys)
+    return _create_and_respond(services, context, coordinators, keys)
 
 
 def error_response(request: FindCoordinatorRequest, code: ErrorCode, message: str) -> FindCoordinatorResponse:
@@ -67,21 +68,21 @@ def error_response(request: FindCoordinatorRequest, code: ErrorCode, message: st
     return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1)
 
 
-async def _create_and_respond(services: Services, context: RequestContext, keys: list[str]) -> FindCoordinatorResponse:
-    await services.groups.create_topic()
-    return await services.time_slices.finish(_find_all(services, context, keys), context.connection)
+async def _create_and_respond(
+    services: Services, context: RequestContext, coordinators: Coordinators, keys: list[str]
+) -> FindCoordinatorResponse:
+    await coordinators.create_topic()
+    return await services.time_slices.finish(_find_all(services, context, coordinators, keys), context.connection)
 
 
-def _find_all(services: Services, context: RequestContext, keys: list[str]) -> Steps[FindCoordinatorResponse]:
+def _find_all(
+    services: Services, context: RequestContext, coordinators: Coordinators, keys: list[str]
+) -> Steps[FindCoordinatorResponse]:
     rows = []
     for key in keys:
-        rows.append(_find(services, context, key))
+        rows.append(_coordinator(services, context, key, coordinators.coordinator_of(key)))
         yield
     return _response(context.api_version, rows)
-
-
-def _find(services: Services, context: RequestContext, key: str) -> Coordinator:
-    return _coordinator(services, context, key, services.groups.coordinator_of(key))
 
 
 def _coordinator(services: Services, context: RequestContext, key: str, node_id: int) -> Coordinator:

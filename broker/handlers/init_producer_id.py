@@ -1,39 +1,60 @@
-"""InitProducerId (22), versions 0–5: a producer id for an idempotent producer (KIP-98, KIP-360).
+"""InitProducerId (22), versions 0–5: a producer id and epoch for a producer (KIP-98, KIP-360).
 
-Without a transactional id every request gets a new id with epoch 0. The id and epoch that a producer may send (from
-version 3 on) are ignored, as in Kafka. An empty transactional id is INVALID_REQUEST.
+Without a transactional id every request gets a new producer id with epoch 0. With one it goes to the coordinator of
+that id, which fences the producer before (`odradek.broker.coordinator.transactions.transaction`). In this order:
 
-Differs from Kafka: a transactional id is TRANSACTIONAL_ID_AUTHORIZATION_FAILED, because there is no transaction
-coordinator yet. It is the only error after which every client gives up at once; librdkafka repeats the request after
-nearly all others until its timeout. The response has no field for a message; the reason is in the broker's log.
+| request | error |
+|---|---|
+| only one of producer id and epoch (from version 3 on) | INVALID_REQUEST |
+| an empty transactional id | INVALID_REQUEST |
+| a timeout that is not positive, or above `transaction.max.timeout.ms` | INVALID_TRANSACTION_TIMEOUT |
+
+PRODUCER_FENCED is INVALID_PRODUCER_EPOCH below version 4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import cast
 
+from odradek.broker.coordinator.runtime.events import PendingReply, ProducerIdAndEpoch
+from odradek.broker.coordinator.transactions.events import InitProducerId
+from odradek.broker.coordinator.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.request.transactional_ids import check_transactional_id, submit
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-_LOG = StructuredLogger(__name__)
+_FIRST_VERSION_WITH_FENCED_CODE = 4
 
 
 def handle(
     services: Services, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
-    if request.transactional_id == "":
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
-    if request.transactional_id is not None:
-        _LOG.warning("transactional id refused", id=request.transactional_id, reason="there are no transactions yet")
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker has no transactions yet")
-    return _next_id(services)
+    expected = _expected(request)
+    if request.transactional_id is None:
+        return _next_id(services)
+    check_transactional_id(request.transactional_id)
+    timeout_ms = request.transaction_timeout_ms
+    if not 0 < timeout_ms <= services.config.transaction_max_timeout_ms:
+        raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT, f"{timeout_ms} is not between 1 and the maximum")
+    event = InitProducerId(PendingReply(), timeout_ms, expected)
+    has_fenced_code = context.api_version >= _FIRST_VERSION_WITH_FENCED_CODE
+    reply = submit(services, request.transactional_id, event, has_fenced_code=has_fenced_code)
+    return cast("InitProducerIdResponse | Awaitable[InitProducerIdResponse]", reply)
 
 
 def error_response(request: InitProducerIdRequest, code: ErrorCode, message: str) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+
+
+def _expected(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:
+    """Return the id and epoch that the producer has, None if it has none."""
+    has_id, has_epoch = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_EPOCH
+    if has_id != has_epoch:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a producer has both an id and an epoch, or neither")
+    return ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if has_id else None
 
 
 async def _next_id(services: Services) -> InitProducerIdResponse:

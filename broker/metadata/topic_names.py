@@ -12,7 +12,8 @@ MAX_LENGTH = 249
 
 CLUSTER_METADATA = "__cluster_metadata"
 CONSUMER_OFFSETS = "__consumer_offsets"
-INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, "__transaction_state", "__share_group_state"})
+TRANSACTION_STATE = "__transaction_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, "__share_group_state"})
 """Topics of the broker itself; the Metadata response marks them."""
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)

@@ -9,6 +9,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
+from odradek.broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.metrics.counts.metrics import Metrics
@@ -30,6 +31,7 @@ class Services:
     producer_ids: ProducerIdBlocks
     groups: GroupCoordinator
     local_markers: LocalMarkers
+    transactions: TransactionCoordinator
     fetch_sessions: FetchSessions
     fetch_purgatory: Purgatory[FetchResponse]
     produce_purgatory: Purgatory[ProduceResponse]

@@ -1,7 +1,7 @@
 """The parts of a broker between its logs and its sockets: created and connected here; none of them runs yet.
 
 ```
-Foundation ─► Metadata ─► Partitions ─► GroupCoordinator ─► Services ─► Server
+Foundation ─► Metadata ─► Partitions ─► GroupCoordinator ─► TransactionCoordinator ─► Services ─► Server
                   │  image    ▲
                   └───────────┴── Replication, in a cluster of several brokers
 ```
@@ -21,6 +21,8 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
+from odradek.broker.coordinator.transactions.marker_sender import MarkerSender
+from odradek.broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
@@ -83,6 +85,7 @@ class Parts(NamedTuple):
 
     services: Services
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     purgatories: Purgatories
     periodic_tasks: PeriodicTasks
     group_lag: GroupLag
@@ -122,14 +125,29 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         purgatory=purgatories.groups,
         factories=group_factories(metadata.current_config, lambda: metadata.image),
     )
+    producer_ids = ProducerIdBlocks(metadata)
+    local_markers = LocalMarkers(partitions, groups, clock, purgatories.groups)
+    transactions = TransactionCoordinator(
+        config=config,
+        clock=clock,
+        metadata=metadata,
+        partitions=partitions,
+        threads=base.threads,
+        tasks=base.tasks,
+        purgatory=purgatories.groups,
+        producer_ids=producer_ids,
+        markers=MarkerSender(config.node_id, metadata, local_markers, None, base.tasks),
+        read_only=base.read_only,
+    )
     handlers = HandlerTable(read_only=base.read_only)
     services = Services(
         clock=clock,
         metadata=metadata,
         partitions=partitions,
-        producer_ids=ProducerIdBlocks(metadata),
+        producer_ids=producer_ids,
         groups=groups,
-        local_markers=LocalMarkers(partitions, groups, clock, purgatories.groups),
+        transactions=transactions,
+        local_markers=local_markers,
         fetch_sessions=FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             clock,
@@ -158,9 +176,11 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
     replication = _replication(base, metadata, partitions) if base.is_member else None
     metadata.on_change(partitions.apply)
     metadata.on_change(groups.image_changed)
+    metadata.on_change(transactions.image_changed)
     return Parts(
         services,
         groups,
+        transactions,
         purgatories,
         PeriodicTasks(base.log_dirs, partitions, base.threads, clock, metadata.current_config),
         GroupLag(groups, partitions, base.threads, clock, config.metrics_partition_limit),

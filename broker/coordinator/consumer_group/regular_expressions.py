@@ -44,7 +44,7 @@ def check(pattern: str) -> None:
         detail = f"it has more than {MAX_UNICODE_CLASSES} Unicode classes"
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, _refusal(pattern, detail))
     try:
-        _compile(pattern)
+        compiled(pattern)
     except re2.error as error:
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, _refusal(pattern, _reason(error))) from error
 
@@ -58,7 +58,7 @@ def resolve(
 
 def _matches(pattern: str, topic_names: Collection[str]) -> frozenset[str]:
     try:
-        matches = _compile(pattern).fullmatch
+        matches = compiled(pattern).fullmatch
     except re2.error as error:
         # Patterns are checked when they come. This one was stored by a broker whose engine accepts more.
         _LOG.warning("stored regular expression matches nothing", pattern=pattern, reason=_reason(error))
@@ -66,7 +66,8 @@ def _matches(pattern: str, topic_names: Collection[str]) -> frozenset[str]:
     return frozenset(name for name in topic_names if matches(name) is not None)
 
 
-def _compile(pattern: str) -> re2._Regexp[str]:
+def compiled(pattern: str) -> re2._Regexp[str]:
+    """Return the pattern as RE2 runs it. Raises `re2.error`; call `check` before."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MAX_COMPILED_BYTES

@@ -24,6 +24,7 @@ from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.stored_records.record_types import StoredRecord
 
 _INT32 = 1 << 32
+_MIN_INSYNC_REPLICAS = "min.insync.replicas"
 
 
 def partition_of(key: str, partitions_count: int) -> int:
@@ -81,8 +82,12 @@ class InternalTopic(msgspec.Struct, frozen=True):
         replicas = self.replication_factor
         if not metadata.is_shared:  # else the first client of a starting cluster would fix it at one replica
             replicas = min(replicas, len(metadata.image.brokers))
+        configs = dict(self.configs)
+        least_in_sync = configs.get(_MIN_INSYNC_REPLICAS)
+        if least_in_sync is not None:  # else nothing could be written to a topic with fewer replicas
+            configs[_MIN_INSYNC_REPLICAS] = str(min(int(least_in_sync), replicas))
         try:
-            return await create_topic(metadata, self.name, self.partitions_count, replicas, configs=self.configs)
+            return await create_topic(metadata, self.name, self.partitions_count, replicas, configs=configs)
         except KafkaError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another client created it meanwhile
                 raise

@@ -112,6 +112,13 @@ class CoordinatorRuntime(Generic[S]):
         """
         return self._partition_at(partition_index).write_marker(marker)
 
+    def leader_epoch_of(self, key: str) -> int | None:
+        """Return the leader epoch in which the key is coordinated here, None if it is not."""
+        try:
+            return self._partition_of(key).leader_epoch
+        except KafkaError:
+            return None
+
     def loaded_partitions(self) -> tuple[LoadedPartition[S], ...]:
         return tuple(self._loaded.values())
 

@@ -1,0 +1,316 @@
+"""Sends the markers of decided transactions to the leaders of their partitions, until all have them.
+
+| the partition | then |
+|---|---|
+| is led here | the marker is written at once, in the same turn of the event loop if the append ends at once |
+| is led by another broker | WriteTxnMarkers; markers that wait while a request is under way share the next one |
+| has no leader, or its leader fails or refuses | again, after a back-off |
+| does not exist any more | it counts as written |
+| refuses the marker: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED | the sending ends: a newer coordinator or
+producer has taken over |
+
+A sending also ends when this broker no longer coordinates the transactional id in the same leader epoch: the next
+coordinator sends all markers again, which changes nothing where one is already.
+
+Bounds: one sending for each decided transaction, one request at a time for each broker, `_MOST_MARKERS` in a request.
+Kafka's `TransactionMarkerChannelManager` is the model. Used on the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
+from odradek.broker.coordinator.transactions.other_brokers import OtherBrokers
+from odradek.broker.coordinator.transactions.transaction import NO_PARTITIONS, TopicPartition
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.replication.transaction_markers import TransactionMarker
+from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+_LOG = StructuredLogger(__name__)
+
+_FIRST_BACKOFF_SECONDS = 0.02
+_LAST_BACKOFF_SECONDS = 1.0
+_MOST_MARKERS = 2000
+"""Partitions in one request."""
+
+_DONE = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
+"""The second is of a partition whose format has no transactions, so that it has no record of one either."""
+_REFUSED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+
+
+class _Sending:
+    """The markers of one decided transaction; `remaining` are the partitions without one.
+
+    `is_current` returns whether this broker still coordinates it, `ended` gets whether all markers are written.
+    """
+
+    __slots__ = ("ended", "is_current", "is_over", "marker", "remaining", "transactional_id")
+
+    def __init__(
+        self,
+        transactional_id: str,
+        marker: TransactionMarker,
+        remaining: set[TopicPartition],
+        is_current: Callable[[], bool],
+        ended: Callable[[bool], None],
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.marker = marker
+        self.remaining = remaining
+        self.is_current = is_current
+        self.ended = ended
+        self.is_over = False
+
+
+class _Delivery(NamedTuple):
+    """One marker for one partition. `attempt` counts from 0."""
+
+    sending: _Sending
+    partition: TopicPartition
+    attempt: int
+
+
+class MarkerSender:
+    """Sends the markers of one coordinator. `stop` must be called once; nothing is sent after it."""
+
+    def __init__(
+        self, node_id: int, metadata: Metadata, local: LocalMarkers, others: OtherBrokers | None, tasks: BackgroundTasks
+    ) -> None:
+        self._node_id = node_id
+        self._metadata = metadata
+        self._local = local
+        self._others = others
+        self._tasks = tasks
+        self._loop = asyncio.get_running_loop()
+        self._sendings: dict[str, _Sending] = {}
+        self._queues: dict[int, list[_Delivery]] = {}  # by node; a node is here while a task sends to it
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._last_timer = 0
+        self._is_stopped = False
+        self.unknown_destinations = 0
+        """Markers that wait because their partition has no leader."""
+        self.log_append_retries = 0
+        """Completed transactions whose last record could not be written yet."""
+
+    def send(
+        self,
+        transactional_id: str,
+        marker: TransactionMarker,
+        partitions: Iterable[TopicPartition],
+        is_current: Callable[[], bool],
+        ended: Callable[[bool], None],
+    ) -> None:
+        """Send the marker to the partitions; an earlier sending of the id ends.
+
+        `ended(True)` is called when all have it, before the return if possible; `ended(False)` when one refuses it.
+        """
+        self._cancel(transactional_id)
+        sending = _Sending(transactional_id, marker, set(partitions), is_current, ended)
+        self._sendings[transactional_id] = sending
+        if not sending.remaining:
+            self._end(sending, True)
+        for partition in sorted(sending.remaining):
+            self._deliver(_Delivery(sending, partition, 0))
+
+    def remaining(self, transactional_id: str) -> frozenset[TopicPartition]:
+        """Return the partitions of a decided transaction that lack the marker."""
+        sending = self._sendings.get(transactional_id)
+        return NO_PARTITIONS if sending is None else frozenset(sending.remaining)
+
+    def call_again(self, event: Any, submit: Callable[[Any], None]) -> None:
+        """Submit the event of written markers again after a while: its record could not be written."""
+        self.log_append_retries += 1
+        self._later(_LAST_BACKOFF_SECONDS, partial(self._submit_again, event, submit))
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        for sending in self._sendings.values():
+            sending.is_over = True
+        self._sendings.clear()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    # -------------------------------------------------------------------------------------------------- one marker
+
+    def _deliver(self, delivery: _Delivery) -> None:
+        sending, (topic, index), _ = delivery
+        if sending.is_over:
+            return
+        if not sending.is_current():
+            self._cancel(sending.transactional_id)
+            return
+        image = self._metadata.image.topics.get(topic)
+        partition = None if image is None else image.partition(index)
+        if partition is None:
+            self._answered(delivery, ErrorCode.NONE)
+        elif partition.leader == self._node_id:
+            self._write_here(delivery)
+        elif partition.leader < 0 or self._others is None:
+            self.unknown_destinations += 1
+            self._retry(delivery, is_unknown=True)
+        else:
+            self._enqueue(partition.leader, delivery)
+
+    def _write_here(self, delivery: _Delivery) -> None:
+        topic, index = delivery.partition
+        written = self._local.write(topic, index, delivery.sending.marker)
+        if isinstance(written, asyncio.Future):
+            written.add_done_callback(partial(self._written_here, delivery))
+        else:
+            self._answered(delivery, written)
+
+    def _written_here(self, delivery: _Delivery, written: asyncio.Future[ErrorCode]) -> None:
+        if written.cancelled():
+            self._answered(delivery, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
+        error = written.exception()
+        if error is not None:
+            _LOG.exception("marker not written", error, partition=delivery.partition)
+        self._answered(delivery, ErrorCode.UNKNOWN_SERVER_ERROR if error is not None else written.result())
+
+    def _answered(self, delivery: _Delivery, code: ErrorCode) -> None:
+        sending = delivery.sending
+        if sending.is_over:
+            return
+        if code in _DONE:
+            sending.remaining.discard(delivery.partition)
+            if not sending.remaining:
+                self._end(sending, True)
+        elif code in _REFUSED:
+            topic, index = delivery.partition
+            _LOG.warning("marker refused", id=sending.transactional_id, topic=topic, partition=index, error=code.name)
+            self._end(sending, False)
+        else:
+            self._retry(delivery)
+
+    def _end(self, sending: _Sending, all_written: bool) -> None:
+        self._cancel(sending.transactional_id)
+        sending.ended(all_written)
+
+    def _cancel(self, transactional_id: str) -> None:
+        sending = self._sendings.pop(transactional_id, None)
+        if sending is not None:
+            sending.is_over = True
+
+    # ------------------------------------------------------------------------------------------------- later attempts
+
+    def _retry(self, delivery: _Delivery, *, is_unknown: bool = False) -> None:
+        seconds = min(_FIRST_BACKOFF_SECONDS * 2 ** min(delivery.attempt, 10), _LAST_BACKOFF_SECONDS)
+        self._later(seconds, partial(self._again, delivery._replace(attempt=delivery.attempt + 1), is_unknown))
+
+    def _again(self, delivery: _Delivery, was_unknown: bool) -> None:
+        self.unknown_destinations -= was_unknown
+        self._deliver(delivery)
+
+    def _submit_again(self, event: Any, submit: Callable[[Any], None]) -> None:
+        self.log_append_retries -= 1
+        submit(event)
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> None:
+        if not self._is_stopped:
+            self._last_timer += 1
+            self._timers[self._last_timer] = self._loop.call_later(seconds, self._run_due, self._last_timer, call)
+
+    def _run_due(self, timer: int, call: Callable[[], None]) -> None:
+        del self._timers[timer]
+        call()
+
+    # --------------------------------------------------------------------------------------------------- other brokers
+
+    def _enqueue(self, node_id: int, delivery: _Delivery) -> None:
+        queue = self._queues.get(node_id)
+        if queue is not None:
+            queue.append(delivery)
+            return
+        self._queues[node_id] = [delivery]
+        self._tasks.start(f"markers for broker {node_id}", self._send_queue(node_id))
+
+    async def _send_queue(self, node_id: int) -> None:
+        """Send what is queued for a broker, until nothing is. Markers of the same turn share a request."""
+        await asyncio.sleep(0)
+        queue = self._queues[node_id]
+        try:
+            while queue and not self._is_stopped:
+                batch = _take_batch(queue)
+                if batch:
+                    await self._send_batch(node_id, batch)
+        finally:
+            del self._queues[node_id]
+
+    async def _send_batch(self, node_id: int, batch: list[_Delivery]) -> None:
+        assert self._others is not None
+        try:
+            codes = _codes(await self._others.write_markers(node_id, _request(batch)))
+        except KafkaError as error:
+            _LOG.warning("markers not sent", broker=node_id, markers=len(batch), error=str(error))
+            codes = {}
+        for delivery in batch:
+            key = (delivery.sending.marker.producer_id, *delivery.partition)
+            self._answered(delivery, codes.get(key, ErrorCode.NETWORK_EXCEPTION))
+
+
+def _take_batch(queue: list[_Delivery]) -> list[_Delivery]:
+    """Remove the deliveries of the next request from the queue.
+
+    A response names markers by producer id, so a request has one marker of each producer.
+    """
+    batch: list[_Delivery] = []
+    rest: list[_Delivery] = []
+    sendings: dict[int, _Sending] = {}
+    for delivery in queue:
+        sending = delivery.sending
+        if sending.is_over:
+            continue
+        is_only = sendings.setdefault(sending.marker.producer_id, sending) is sending
+        (batch if is_only and len(batch) < _MOST_MARKERS else rest).append(delivery)
+    queue[:] = rest
+    return batch
+
+
+def _request(batch: list[_Delivery]) -> WriteTxnMarkersRequest:
+    topics: dict[_Sending, dict[str, list[int]]] = {}
+    for delivery in batch:
+        topic, index = delivery.partition
+        topics.setdefault(delivery.sending, {}).setdefault(topic, []).append(index)
+    return WriteTxnMarkersRequest(
+        markers=[
+            WritableTxnMarker(
+                producer_id=sending.marker.producer_id,
+                producer_epoch=sending.marker.producer_epoch,
+                transaction_result=sending.marker.committed,
+                topics=[WritableTxnMarkerTopic(name, indexes) for name, indexes in by_name.items()],
+                coordinator_epoch=sending.marker.coordinator_epoch,
+                transaction_version=sending.marker.transaction_version,
+            )
+            for sending, by_name in topics.items()
+        ]
+    )
+
+
+def _codes(response: WriteTxnMarkersResponse) -> dict[tuple[int, str, int], ErrorCode]:
+    codes = {}
+    for marker in response.markers:
+        for topic in marker.topics:
+            for row in topic.partitions:
+                codes[marker.producer_id, topic.name, row.partition_index] = _known(row.error_code)
+    return codes
+
+
+def _known(code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

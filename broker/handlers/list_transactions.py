@@ -1,0 +1,66 @@
+"""ListTransactions (66), versions 0–2: the transactional ids that this broker coordinates (KIP-664).
+
+A request may filter by state, producer id, age of the transaction (version 1, KIP-994), and a pattern of ids (version
+2, KIP-1152), which must match the whole id. Empty lists and an empty pattern match all. Unknown states are returned,
+and match no id. While a partition is being loaded the answer is COORDINATOR_LOAD_IN_PROGRESS, because the list would be
+incomplete. A pattern that RE2 refuses is INVALID_REGULAR_EXPRESSION.
+
+An id that has had no transaction since its InitProducerId has the start −1, so that every age includes it, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from odradek.broker.coordinator.consumer_group.regular_expressions import check, compiled
+from odradek.broker.coordinator.transactions.transaction import STATUS_OF_LABEL, Transaction
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import Steps
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+
+
+def handle(
+    services: Services, context: RequestContext, request: ListTransactionsRequest
+) -> Steps[ListTransactionsResponse]:
+    if services.transactions.is_loading:
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "transactions are being loaded")
+    unknown = [name for name in request.state_filters if name not in STATUS_OF_LABEL]
+    is_wanted = _filter(request, services.clock.time_ms())
+    rows = []
+    for shard in services.transactions.shards():
+        for transactional_id, state in tuple(shard.transactions.items()):
+            yield
+            if is_wanted(transactional_id, state):
+                rows.append(TransactionState(transactional_id, state.producer_id, state.status.label))
+    return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=rows)
+
+
+def error_response(request: ListTransactionsRequest, code: ErrorCode, message: str) -> ListTransactionsResponse:
+    return ListTransactionsResponse(error_code=code)
+
+
+def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[str, Transaction], bool]:
+    """Return the function that tests an id and its state. Raises INVALID_REGULAR_EXPRESSION."""
+    states = frozenset(request.state_filters)
+    producer_ids = frozenset(request.producer_id_filters)
+    duration_ms = request.duration_filter
+    pattern = None
+    if request.transactional_id_pattern:
+        check(request.transactional_id_pattern)
+        pattern = compiled(request.transactional_id_pattern)
+
+    def is_wanted(transactional_id: str, state: Transaction) -> bool:
+        return (
+            (not states or state.status.label in states)
+            and (not producer_ids or state.producer_id in producer_ids)
+            and (duration_ms < 0 or now_ms - state.start_ms > duration_ms)
+            and (pattern is None or pattern.fullmatch(transactional_id) is not None)
+        )
+
+    return is_wanted
