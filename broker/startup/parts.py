@@ -22,6 +22,7 @@ from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
 from odradek.broker.coordinator.transactions.marker_sender import MarkerSender
+from odradek.broker.coordinator.transactions.other_brokers import OtherBrokers
 from odradek.broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.metadata import Metadata
@@ -115,6 +116,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         metrics=base.metrics,
         clock=clock,
     )
+    replication = _replication(base, metadata, partitions) if base.is_member else None
     groups = GroupCoordinator(
         config=config,
         clock=clock,
@@ -136,7 +138,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         tasks=base.tasks,
         purgatory=purgatories.groups,
         producer_ids=producer_ids,
-        markers=MarkerSender(config.node_id, metadata, local_markers, None, base.tasks),
+        markers=MarkerSender(config.node_id, metadata, local_markers, _other_brokers(base, replication), base.tasks),
         read_only=base.read_only,
     )
     handlers = HandlerTable(read_only=base.read_only)
@@ -173,7 +175,6 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         new_listener=base.machine.new_listener,
     )
     metadata.on_broker_epoch.append(base.log_dirs.set_broker_epoch)
-    replication = _replication(base, metadata, partitions) if base.is_member else None
     metadata.on_change(partitions.apply)
     metadata.on_change(groups.image_changed)
     metadata.on_change(transactions.image_changed)
@@ -219,3 +220,11 @@ def _replication(base: Foundation, metadata: Metadata, partitions: Partitions) -
         metrics=base.metrics,
         network=base.machine.network,
     )
+
+
+def _other_brokers(base: Foundation, replication: Replication | None) -> OtherBrokers | None:
+    if replication is None:
+        return None
+    from odradek.broker.interbroker.transactions import InterBrokerTransactions  # a broker alone needs no client
+
+    return InterBrokerTransactions(replication.connections, base.tasks)

@@ -19,6 +19,9 @@ from tests.handlers.requests import create
 from tests.peers import apache
 from tests.wire import Wire
 
+_FEW_LOGS = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
+"""As many logs as needed, not 50 for each coordinator."""
+
 
 class Elsewhere:
     """A broker in another process."""
@@ -52,7 +55,7 @@ def only_here(apache_port: int | None) -> None:
 @pytest.fixture
 async def broker(apache_port: int | None) -> AsyncIterator[Any]:
     if apache_port is None:
-        async with Broker({"offsets.topic.num.partitions": "3"}) as started:  # as many logs as needed, not 50
+        async with Broker(_FEW_LOGS) as started:
             yield started
     else:
         yield Elsewhere(apache_port)

@@ -10,6 +10,7 @@ from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.handlers.busy_threads import busy_disk_threads
+from tests.handlers.transactional_producer import TransactionalProducer
 from tests.wire import Wire
 
 
@@ -52,22 +53,49 @@ async def test_the_returned_coordinator_serves_the_group(broker: Broker, wire: W
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 async def test_one_transactional_id_has_a_coordinator(wire: Wire, version: int) -> None:
+    await TransactionalProducer(wire).find_coordinator()
+
     response = await wire.ask(FindCoordinatorRequest(key="t", key_type=1), version)
 
     assert (response.error_code, response.node_id) == (ErrorCode.NONE, 1)
     assert (response.host, response.port) == (wire.host, wire.port)
 
 
-@pytest.mark.parametrize(("key_type", "version"), [(1, 4), (1, 6), (2, 6)])
+@pytest.mark.parametrize("version", range(4, 7))
+async def test_several_transactional_ids_have_coordinators(wire: Wire, version: int) -> None:
+    await TransactionalProducer(wire).find_coordinator()
+
+    response = await wire.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["t", "", "u"]), version)
+
+    assert [(row.key, row.error_code, row.node_id, row.port) for row in response.coordinators] == [
+        (key, ErrorCode.NONE, 1, wire.port) for key in ("t", "", "u")
+    ]
+
+
 @pytest.mark.usefixtures("only_here")
-async def test_coordinators_that_are_not_built_are_refused_at_once(wire: Wire, key_type: int, version: int) -> None:
-    response = await wire.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["t", "u"]), version)
+async def test_share_groups_have_no_coordinators(wire: Wire) -> None:
+    response = await wire.ask(FindCoordinatorRequest(key_type=2, coordinator_keys=["t", "u"]), 6)
 
     assert [(row.key, row.error_code, row.node_id) for row in response.coordinators] == [
         ("t", ErrorCode.UNSUPPORTED_VERSION, -1),
         ("u", ErrorCode.UNSUPPORTED_VERSION, -1),
     ]
     assert all("yet" in row.error_message for row in response.coordinators)
+
+
+@pytest.mark.usefixtures("only_here")  # the one in these tests is set up with other properties
+async def test_the_topic_of_transactions_is_compacted_and_internal(broker: Broker, wire: Wire) -> None:
+    await wire.ask(FindCoordinatorRequest(key="t", key_type=1), 3)
+
+    [topic] = (await wire.ask(MetadataRequest([MetadataRequestTopic(name="__transaction_state")]), 9)).topics
+    assert (topic.is_internal, len(topic.partitions)) == (True, 3)
+    assert broker.services.metadata.image.topics["__transaction_state"].configs == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "1",  # as many as there are replicas
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+    }
 
 
 @pytest.mark.usefixtures("only_here")  # the one in these tests is set up with other properties

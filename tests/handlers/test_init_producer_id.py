@@ -33,11 +33,3 @@ async def test_an_empty_transactional_id_is_refused(wire: Wire) -> None:
     response = await wire.ask(InitProducerIdRequest(""), 4)
 
     assert (response.error_code, response.producer_id, response.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
-
-
-@pytest.mark.usefixtures("only_here")  # on Apache Kafka there are
-async def test_there_are_no_transactions_yet(wire: Wire) -> None:
-    response = await wire.ask(InitProducerIdRequest("x", 1000), 4)
-
-    assert response.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert response.producer_id == -1
