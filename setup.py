@@ -72,7 +72,8 @@ if os.environ.get("ODRADEK_COMPILE") == "1":
         ([path for path in COMPILED if path.startswith(f"odradek/{package}/")], f"odradek_{package}")
         for package in ("protocol", "client", "broker")
     ]
-    opt_level = os.environ.get("MYPYC_OPT_LEVEL", "3")  # 0 is for a test of the build
-    setup(ext_modules=mypycify(COMPILED, opt_level=opt_level, separate=libraries))
+    opt_level = os.environ.get("MYPYC_OPT_LEVEL", "3")  # 0 is for a test of the build, which needs no line numbers
+    debug_level = "0" if opt_level == "0" else "1"
+    setup(ext_modules=mypycify(COMPILED, opt_level=opt_level, debug_level=debug_level, separate=libraries))
 else:
     setup()
