@@ -133,6 +133,12 @@ class GroupCoordinator:
         """Return the node that coordinates the group, -1 if there is none now."""
         return self._runtime.coordinator_of(group_id)
 
+    def partition_of(self, group_id: str) -> int:
+        """Return the partition of `__consumer_offsets` that has the group, or will have it once the topic exists."""
+        topic = self._metadata.image.topics.get(CONSUMER_OFFSETS)
+        count = self._config.offsets_topic_num_partitions if topic is None else len(topic.partitions)
+        return self._runtime.topic.partition_of(group_id, count)
+
     def new_uuid(self) -> str:
         """Return a random UUID as Java prints it, for the ids of members."""
         text = self._metadata.randomness.uuid().hex()

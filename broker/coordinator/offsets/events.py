@@ -1,4 +1,4 @@
-"""The events of committed offsets: OffsetCommit, OffsetDelete, DeleteGroups, expiration, deletion of topics."""
+"""The events of committed offsets: commits, in transactions too, OffsetDelete, DeleteGroups, expiration, topics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from odradek.broker.coordinator.group_type import Committer, Group
 from odradek.broker.coordinator.offsets.committed_offsets import CommittedOffsets, commit_record
 from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
-from odradek.broker.coordinator.runtime.events import Effects, Event, TimerKey
+from odradek.broker.coordinator.runtime.events import Effects, Event, ProducerIdAndEpoch, TimerKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_groups import DeletableGroupResult
 from odradek.protocol.messages.offset_commit import OffsetCommitResponse
@@ -18,8 +18,10 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
 
 _FIRST_COMMIT_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+_DECIDED_BY_THE_GROUP = (ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE)
 
 
 class OffsetContext(NamedTuple):
@@ -51,7 +53,7 @@ class CommitOffsets(OffsetEvent, frozen=True):
         try:
             effects.timers = self._check(context)
         except KafkaError as error:
-            self._refuse(error.code)
+            refuse_commit(self.response, error.code)
         else:
             effects.records = [
                 commit_record(context.group_id, topic, index, each) for topic, index, each in self.commits
@@ -67,11 +69,46 @@ class CommitOffsets(OffsetEvent, frozen=True):
             raise KafkaError(code, f"there is no group {context.group_id}")
         return {}
 
-    def _refuse(self, code: ErrorCode) -> None:
-        for topic in self.response.topics:
-            for row in topic.partitions:
-                if row.error_code in (ErrorCode.NONE, ErrorCode.OFFSET_METADATA_TOO_LARGE):
-                    row.error_code = code
+
+class CommitOffsetsInTransaction(OffsetEvent, frozen=True):
+    """TxnOffsetCommit: as `CommitOffsets`, but the offsets count when the producer's transaction is committed.
+
+    The group's members are checked as by KIP-447: a commit of an earlier generation is refused, whichever producer
+    makes it. A client may also name neither member nor generation.
+    """
+
+    committer: Committer
+    commits: list[tuple[str, int, CommittedOffset]]
+    response: TxnOffsetCommitResponse
+    producer: ProducerIdAndEpoch
+
+    def effects(self, context: OffsetContext) -> Effects:
+        effects = Effects(replies=[(self.pending_reply, self.response)])
+        try:
+            self._check(context)
+        except KafkaError as error:
+            stale = error.code is ErrorCode.STALE_MEMBER_EPOCH  # which producers do not know
+            refuse_commit(self.response, ErrorCode.ILLEGAL_GENERATION if stale else error.code)
+        else:
+            effects.producer = self.producer
+            effects.records = [
+                commit_record(context.group_id, topic, index, each) for topic, index, each in self.commits
+            ]
+        return effects
+
+    def _check(self, context: OffsetContext) -> None:
+        if context.group is not None:
+            context.group.check_commit(self.committer, [(topic, index) for topic, index, _ in self.commits])
+        elif self.committer.generation_id >= 0:
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {context.group_id}")
+
+
+def refuse_commit(response: OffsetCommitResponse | TxnOffsetCommitResponse, code: ErrorCode) -> None:
+    """Set the error of every row but those of partitions that do not exist."""
+    for topic in response.topics:
+        for row in topic.partitions:
+            if row.error_code in _DECIDED_BY_THE_GROUP:
+                row.error_code = code
 
 
 class DeleteOffsets(OffsetEvent, frozen=True):
