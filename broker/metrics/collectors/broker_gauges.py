@@ -133,6 +133,7 @@ class BrokerGauges:
                 is_led_here=partition.is_leader,
                 fetcher="" if lag is None else f"ReplicaFetcherThread-{lag.number}-{lag.leader}",
                 lag=0 if lag is None else lag.records,
+                last_stable_offset_lag=max(partition.high_watermark - log.last_stable_offset, 0),
             )
 
     def cluster_id(self) -> str:

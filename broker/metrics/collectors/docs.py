@@ -26,6 +26,7 @@ from odradek.broker.metrics.collectors.gauge_values import (
     Gauges,
     GroupGauges,
     PartitionGauges,
+    TransactionGauges,
 )
 from odradek.broker.metrics.counts.metrics import Metrics
 
@@ -126,7 +127,13 @@ class _Example:
 
     def read(self) -> Gauges:
         cleaner = CleanerGauges(uncleanable={"data": (0, 0)})
-        return Gauges(partition_count=1, log_directories={"data": False}, cleaner=cleaner, purgatory_sizes={"Fetch": 0})
+        return Gauges(
+            partition_count=1,
+            log_directories={"data": False},
+            cleaner=cleaner,
+            purgatory_sizes={"Fetch": 0},
+            transactions=TransactionGauges({"Ongoing": 1}),
+        )
 
     def read_partitions(self) -> Iterable[PartitionGauges]:
         return [PartitionGauges("orders", 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, True, "ReplicaFetcherThread-0-1")]

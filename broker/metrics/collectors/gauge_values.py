@@ -33,6 +33,15 @@ class FetcherGauges(msgspec.Struct, frozen=True):
     stopped_replicas: int = 0
 
 
+class TransactionGauges(msgspec.Struct, frozen=True):
+    """The transactions that are coordinated here. `by_state` has Kafka's names of the states."""
+
+    by_state: dict[str, int] = {}
+    oldest_open_seconds: float = 0
+    unknown_destination_queue_size: int = 0
+    log_append_retry_queue_size: int = 0
+
+
 class Gauges(msgspec.Struct):
     """The state of a broker at the time of a scrape; see the names in `jmx_series`.
 
@@ -64,6 +73,7 @@ class Gauges(msgspec.Struct):
     cleaner: CleanerGauges = CleanerGauges()
     purgatory_sizes: dict[str, int] = {}  # by the delayed operation: Produce, Fetch, Rebalance
     fetchers: FetcherGauges = FetcherGauges()
+    transactions: TransactionGauges = TransactionGauges()
 
 
 class ClusterGauges(NamedTuple):
@@ -76,6 +86,7 @@ class ClusterGauges(NamedTuple):
 class PartitionGauges(NamedTuple):
     """One partition with a log here. End offsets are exclusive. `leader` is -1 if there is none.
 
+    `last_stable_offset_lag`: the committed records that an open transaction holds back from read_committed consumers.
     `fetcher` is the name of the loop that fetches it, "" if it is led here or not fetched; then it has no `lag`.
     """
 
@@ -94,6 +105,7 @@ class PartitionGauges(NamedTuple):
     is_led_here: bool
     fetcher: str = ""
     lag: int = 0
+    last_stable_offset_lag: int = 0
 
 
 class CommittedGauges(NamedTuple):

@@ -39,12 +39,11 @@ from odradek.broker.metrics.collectors.jmx_series import (
     PARTITION_GAUGES,
     TOPIC_COUNTERS,
 )
-from odradek.broker.metrics.counts.histogram import DurationHistogram
+from odradek.broker.metrics.collectors.summaries import QUANTILES, add_times, times
+from odradek.broker.metrics.collectors.transaction_series import transaction_series
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics, TopicMetrics
 from odradek.protocol.errors import ErrorCode
 
-# The percentiles of Kafka's beans, under the label values that jmx_exporter makes of them.
-_QUANTILES = {"0.50": 0.5, "0.75": 0.75, "0.95": 0.95, "0.98": 0.98, "0.99": 0.99, "0.999": 0.999}
 _SOFTWARE_LIMIT = 100  # series: clients choose these names themselves
 
 
@@ -70,6 +69,7 @@ class JmxCollector(Collector):
         gauges = self._gauges()
         yield from self._broker(gauges)
         yield from self._metadata_store()
+        yield from transaction_series(self._metrics.transactions, gauges.transactions, self._clock.monotonic())
         yield from self._topics()
         yield from self._apis()
         yield from self._connections()
@@ -104,17 +104,17 @@ class JmxCollector(Collector):
         text = "Share of time in which the event loop was idle."
         yield GaugeMetricFamily("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", text, idle)
         yield GaugeMetricFamily("kafka_network_socketserver_networkprocessoravgidle_percent", text, idle)
-        flush = _times("kafka_log_logflushstats_logflushrateandtimems", "Time to sync a segment to the disk.")
-        _add_times(flush, {}, self._metrics.log_flush.times())
+        flush = times("kafka_log_logflushstats_logflushrateandtimems", "Time to sync a segment to the disk.")
+        add_times(flush, {}, self._metrics.log_flush.times())
         yield flush
 
     def _metadata_store(self) -> Iterator[Metric]:
         counts = self._metrics.metadata_store
         for name, (attribute, text) in METADATA_STORE_COUNTERS.items():
             yield CounterMetricFamily(f"odradek_metadata_store_{name}", text, getattr(counts, attribute))
-        times = _times("odradek_metadata_store_timems", "Time until a server of the metadata store answered.")
-        _add_times(times, {}, counts.answered)
-        yield times
+        answered = times("odradek_metadata_store_timems", "Time until a server of the metadata store answered.")
+        add_times(answered, {}, counts.answered)
+        yield answered
 
     def _topics(self) -> Iterator[Metric]:
         everything = self._metrics.all_topics()
@@ -145,9 +145,9 @@ class JmxCollector(Collector):
         for api in apis:
             api.fold()
         for name, (text, histogram) in API_TIMES.items():
-            family = _times(f"kafka_network_requestmetrics_{name}", text)
+            family = times(f"kafka_network_requestmetrics_{name}", text)
             for api in apis:
-                _add_times(family, {"request": api.name}, histogram(api))
+                add_times(family, {"request": api.name}, histogram(api))
             yield family
         yield _no_times("kafka_network_requestmetrics_responsequeuetimems", apis)
         yield GaugeMetricFamily(
@@ -256,23 +256,12 @@ def _add_topic(family: CounterMetricFamily, labels: dict[str, str], counted: Top
     family.add_sample(family.name + "_total", labels, getattr(counted, attribute))
 
 
-def _times(name: str, text: str) -> Metric:
-    return Metric(name, f"{text} Milliseconds; quantiles are about the last minutes.", "summary")
-
-
 def _no_times(name: str, apis: list[ApiMetrics]) -> Metric:
     """Return a family of times that are always 0, for each API."""
-    family = _times(name, "Always 0: a response is sent when it is ready.")
+    family = times(name, "Always 0: a response is sent when it is ready.")
     for api in apis:
-        for label in _QUANTILES:
+        for label in QUANTILES:
             family.add_sample(name, {"request": api.name, "quantile": label}, 0)
         family.add_sample(name + "_count", {"request": api.name}, api.total.count)
         family.add_sample(name + "_sum", {"request": api.name}, 0)
     return family
-
-
-def _add_times(family: Metric, labels: dict[str, str], histogram: DurationHistogram) -> None:
-    for label, seconds in zip(_QUANTILES, histogram.quantiles(list(_QUANTILES.values())), strict=True):
-        family.add_sample(family.name, {**labels, "quantile": label}, seconds * 1000)
-    family.add_sample(family.name + "_count", labels, histogram.count)
-    family.add_sample(family.name + "_sum", labels, histogram.sum * 1000)

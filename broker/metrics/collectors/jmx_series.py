@@ -191,6 +191,10 @@ LEADER_GAUGES: dict[str, tuple[str, Callable[[PartitionGauges], float]]] = {
         "1 if fewer replicas than min.insync.replicas are in sync.",
         lambda partition: partition.in_sync_replicas < partition.min_in_sync_replicas,
     ),
+    "kafka_cluster_partition_laststableoffsetlag": (
+        "Committed records that open transactions hold back from consumers of committed records only.",
+        lambda partition: partition.last_stable_offset_lag,
+    ),
     "kafka_cluster_partition_atminisr": (
         "1 if just min.insync.replicas are in sync.",
         lambda partition: partition.in_sync_replicas == partition.min_in_sync_replicas,

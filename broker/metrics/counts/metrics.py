@@ -15,6 +15,7 @@ from typing import Final
 
 from odradek.broker.metrics.counts.histogram import DurationHistogram
 from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
+from odradek.broker.metrics.counts.transactions import TransactionCounts
 
 # The number of requests whose times are sorted into buckets together. A time is an object: those of 2,048 requests take
 # 400 KB, too much for the processor's caches. Sorting 256 costs the same for each request.
@@ -240,6 +241,7 @@ class Metrics:
         self.unclean_leader_elections = 0
         self.log_flush = FlushMetrics()
         self.metadata_store = MetadataStoreCounts()
+        self.transactions = TransactionCounts()
         self.requests_in_flight = 0  # begun by their handlers and not answered yet
         self.loop_idle = 1.0  # share of about the last minute in which the event loop's thread used no CPU
 
@@ -299,6 +301,7 @@ class Metrics:
             api.fade(elapsed)
         self.log_flush.fade(elapsed)
         self.metadata_store.answered.fade(elapsed)
+        self.transactions.tick(now, elapsed)
         for listener in self.listeners.values():
             listener.sample(now)
         for fetcher in self.fetchers.values():
