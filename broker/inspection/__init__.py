@@ -4,6 +4,7 @@
 |---|---|
 | `command` | `inspect` and `verify`: options, exit status |
 | `summary`, `samples` | `inspect DIR`: a row for each topic; codecs and ratios from a few batches of each segment |
+| `open_transactions` | the open transactions in the directory of `inspect DIR` |
 | `listing` | `inspect DIR topic-partition`: segments, batches, index entries |
 | `verification` | `verify DIR`: the check of a whole directory |
 | `partition_check`, `segments_outcome` | the check of a partition; the results of its parts, joined |

@@ -11,6 +11,11 @@ from typing import TextIO
 import msgspec
 
 from odradek.broker.inspection.findings import Findings, collected
+from odradek.broker.inspection.open_transactions import (
+    OpenTransaction,
+    print_open_transactions,
+    read_open_transactions,
+)
 from odradek.broker.inspection.samples import Samples
 from odradek.broker.inspection.text import print_table, size_text, time_text
 from odradek.broker.storage import StoredLogDir, StoredPartition, open_log_dir
@@ -55,6 +60,7 @@ class DirectorySummary(msgspec.Struct, kw_only=True):
     clean_shutdown: bool
     size_bytes: int
     committed_offsets: dict[str, dict[str, int]]
+    open_transactions: list[OpenTransaction]
     partitions: list[PartitionSummary]
     findings: list[str]
 
@@ -66,6 +72,7 @@ def summarize(path: str) -> DirectorySummary:
             raise NoLogDirError(path)
         partitions = [_partition(partition, findings) for partition in log_dir.partitions.values()]
         committed = _committed(log_dir, findings)
+        transactions = _open_transactions(log_dir, findings)
         listed = {line for partition in partitions for line in partition.findings}
         meta = log_dir.meta
         return DirectorySummary(
@@ -76,6 +83,7 @@ def summarize(path: str) -> DirectorySummary:
             clean_shutdown=log_dir.was_clean,
             size_bytes=sum(partition.size_bytes for partition in partitions),
             committed_offsets=committed,
+            open_transactions=transactions,
             partitions=partitions,
             findings=[line for line in findings.lines if line not in listed],
         )
@@ -119,6 +127,17 @@ def _committed(log_dir: StoredLogDir, findings: Findings) -> dict[str, dict[str,
     }
 
 
+def _open_transactions(log_dir: StoredLogDir, findings: Findings) -> list[OpenTransaction]:
+    try:
+        transactions, unreadable = read_open_transactions(log_dir.topics())
+    except (CorruptBatchError, KafkaError, RemoteProtocolError) as error:
+        findings.add(f"open transactions cannot be read: {error}")
+        return []
+    for line in unreadable:
+        findings.add(line)
+    return transactions
+
+
 def print_summary(out: TextIO, summary: DirectorySummary) -> None:
     """Print a summary as text."""
     owner = "of nobody" if summary.node_id is None else f"of node {summary.node_id}, cluster {summary.cluster_id}"
@@ -150,6 +169,9 @@ def print_summary(out: TextIO, summary: DirectorySummary) -> None:
             for partition, offset in offsets.items()
         ]
         print_table(out, ("group", "partition", "committed offset"), rows_of_groups)
+    if summary.open_transactions:
+        out.write("\n")
+        print_open_transactions(out, summary.open_transactions)
     lines = [line for each in summary.partitions for line in each.findings] + summary.findings
     if lines:
         out.write("\nA broker that starts here would log:\n" + "".join(f"  {line}\n" for line in lines))
