@@ -6,6 +6,7 @@ loads only the modules that it needs.
 | module | what |
 |---|---|
 | `producer` | `Producer`, and its parts: accumulator, partitioners, sender, delivery |
+| `transactions` | the transactions of a producer |
 | `consumer` | `Consumer`, and its parts: fetcher, subscription state, positions, `auto_offset_reset` |
 | `group` | consumer groups of both protocols |
 | `admin` | `Admin`, and its calls |
@@ -72,10 +73,12 @@ if TYPE_CHECKING:
         NotKafkaError,
         OffsetOutOfRangeError,
         PossiblyPersistedError,
+        ProducerFencedError,
         RecordTooLargeError,
         RequestTimeoutError,
         TimeLimitError,
         TopicExistsError,
+        TransactionAbortedError,
         TransportError,
         UnknownTopicError,
         UnsupportedVersionError,
@@ -86,10 +89,12 @@ if TYPE_CHECKING:
     from odradek.client.record import (
         CommittedOffset,
         ConsumerRecord,
+        GroupMetadata,
         OffsetAndTimestamp,
         RecordMetadata,
         TopicPartition,
     )
+    from odradek.client.transactions.transaction import Transaction
 
 __all__ = [
     "Admin",
@@ -121,6 +126,7 @@ __all__ = [
     "FeatureDescription",
     "GroupDescription",
     "GroupListing",
+    "GroupMetadata",
     "LogDirDescription",
     "LogTruncationError",
     "MemberDescription",
@@ -137,6 +143,7 @@ __all__ = [
     "Partitioner",
     "PossiblyPersistedError",
     "Producer",
+    "ProducerFencedError",
     "RebalanceListener",
     "RecordMetadata",
     "RecordTooLargeError",
@@ -149,6 +156,8 @@ __all__ = [
     "TopicExistsError",
     "TopicListing",
     "TopicPartition",
+    "Transaction",
+    "TransactionAbortedError",
     "TransportError",
     "UnknownTopicError",
     "UnsupportedVersionError",
@@ -173,6 +182,7 @@ _MODULES = {
     "FeatureDescription": "odradek.client.admin.results",
     "GroupDescription": "odradek.client.admin.results",
     "GroupListing": "odradek.client.admin.results",
+    "GroupMetadata": "odradek.client.record",
     "LogDirDescription": "odradek.client.admin.results",
     "MemberDescription": "odradek.client.admin.results",
     "NewPartitions": "odradek.client.admin.arguments",
@@ -191,6 +201,7 @@ _MODULES = {
     "TopicDescription": "odradek.client.admin.results",
     "TopicListing": "odradek.client.admin.results",
     "TopicPartition": "odradek.client.record",
+    "Transaction": "odradek.client.transactions.transaction",
 }
 
 

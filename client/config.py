@@ -137,6 +137,8 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
     partitioner: Partitioner | PartitionerName  # for records that name no partition
     key_serializer: Callable[[Any], bytes | None] | None  # converts every key to bytes, also None; None: keys are bytes
     value_serializer: Callable[[Any], bytes | None] | None  # the same for values
+    transactional_id: str | None = None  # one running producer has it; a new one fences the one before
+    transaction_timeout_ms: int = 60000  # the coordinator aborts a transaction that is open for longer
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,6 +156,13 @@ class ProducerConfig(ClientConfig, frozen=True, kw_only=True):
             raise _wrong(
                 "delivery_timeout_ms", self.delivery_timeout_ms, "make it at least request_timeout_ms + linger_ms"
             )
+        if self.transactional_id is not None:
+            if not self.transactional_id:
+                raise _wrong("transactional_id", self.transactional_id, "give a name, or None for no transactions")
+            if not self.idempotent:
+                cure = 'transactions need idempotence: acks="all", and max_in_flight of at most 5'
+                raise _wrong("transactional_id", self.transactional_id, cure)
+            _at_least(self, 1, ("transaction_timeout_ms",))
         if self.enable_idempotence:
             if self.required_acks != -1:
                 raise _wrong("acks", self.acks, 'idempotence needs acks="all"')

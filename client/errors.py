@@ -10,6 +10,7 @@ ClientError                            .retriable: whether the same call may suc
 │   ├── ConnectionLostError            yes  the connection ended with the request in flight
 │   ├── RequestTimeoutError            yes  connected, and no response within request_timeout_ms
 │   └── NotKafkaError                  no   the peer uses another protocol
+├── TransactionAbortedError            yes  nothing of the transaction is visible: repeat all of it
 ├── UnsupportedVersionError            no   client and broker have no version of an API in common
 ├── BrokerError                        .code, and .retriable as the code says (odradek.protocol.errors.ErrorCode)
 │   ├── UnknownTopicError                   UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID: no such topic or partition
@@ -17,6 +18,7 @@ ClientError                            .retriable: whether the same call may suc
 │   ├── AuthorizationError                  *_AUTHORIZATION_FAILED
 │   ├── RecordTooLargeError                 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE; also before sending
 │   ├── PossiblyPersistedError         no   retried with an unknown result: it may be in the log or not
+│   ├── ProducerFencedError            no   PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: make a new producer
 │   ├── MembershipError                     ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_*: no longer a member
 │   └── OffsetOutOfRangeError               OFFSET_OUT_OF_RANGE
 ├── TimeLimitError                     yes  the client stopped waiting (also a TimeoutError)
@@ -115,6 +117,12 @@ class NotKafkaError(TransportError):
     retriable = False
 
 
+class TransactionAbortedError(ClientError):
+    """The transaction was aborted because of an error, its `__cause__`. Repeat all of it with the same producer."""
+
+    retriable = True
+
+
 class UnsupportedVersionError(ClientError):
     """Client and broker have no version of an API in common."""
 
@@ -202,6 +210,13 @@ class PossiblyPersistedError(BrokerError):
     """
 
 
+class ProducerFencedError(BrokerError):
+    """Another producer uses the transactional id, or the coordinator no longer has it: make a new producer.
+
+    A new producer with the same transactional id fences the other one.
+    """
+
+
 class MembershipError(BrokerError):
     """The group has removed this member, or has a newer generation; its partitions may belong to others."""
 
@@ -246,6 +261,8 @@ _CLASSES: dict[ErrorCode, type[BrokerError]] = {
     ErrorCode.MESSAGE_TOO_LARGE: RecordTooLargeError,
     ErrorCode.RECORD_LIST_TOO_LARGE: RecordTooLargeError,
     ErrorCode.OFFSET_OUT_OF_RANGE: OffsetOutOfRangeError,
+    ErrorCode.PRODUCER_FENCED: ProducerFencedError,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: ProducerFencedError,
     ErrorCode.ILLEGAL_GENERATION: MembershipError,
     ErrorCode.UNKNOWN_MEMBER_ID: MembershipError,
     ErrorCode.FENCED_INSTANCE_ID: MembershipError,
@@ -277,5 +294,16 @@ _CURES: dict[ErrorCode, str] = {
     ErrorCode.INVALID_RECORD: "A record breaks a rule of the topic: in a compacted topic every record needs a key",
     ErrorCode.INVALID_TIMESTAMP: "The topic limits the difference between timestamps and the broker's clock",
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "Choose another compression_type",
+    ErrorCode.PRODUCER_FENCED: (
+        "Another producer has the same transactional_id, or a transaction was open for longer than "
+        "transaction_timeout_ms: make a new producer"
+    ),
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: (
+        "The transactional id was idle for transactional.id.expiration.ms: make a new producer"
+    ),
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "Lower transaction_timeout_ms; transaction.max.timeout.ms bounds it",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Ask for an ACL on the transactional id",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "Check the transactional id",
+    ErrorCode.CONCURRENT_TRANSACTIONS: "Another transaction of this id is being completed: repeat the call",
     ErrorCode.KAFKA_STORAGE_ERROR: "Look for disk errors in the broker's log",
 }

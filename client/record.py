@@ -69,6 +69,15 @@ class OffsetAndTimestamp(NamedTuple):
     leader_epoch: int
 
 
+class GroupMetadata(NamedTuple):
+    """A member of a group in its generation, by which a transaction is fenced (KIP-447); -1 and "" outside."""
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+
+
 class CommittedOffset(msgspec.Struct, frozen=True):
     """A committed offset: that of the next record to read. `leader_epoch` is -1 if unknown."""
 

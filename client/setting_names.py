@@ -1,7 +1,7 @@
 """The names of settings: ours, their names in aiokafka and librdkafka, and the errors for unknown names.
 
-The error for a misspelt name, or for one of another client, suggests ours; names about TLS, SASL and transactions say
-that these are not supported yet. Only a client with an unknown name imports this module. docs/client.md shows the
+The error for a misspelt name, or for one of another client, suggests ours; names about TLS and SASL say that these
+are not supported yet. Only a client with an unknown name imports this module. docs/client.md shows the
 table, with the defaults.
 """
 
@@ -38,6 +38,8 @@ OTHER_NAMES: dict[str, tuple[str | None, str | None]] = {
     "partitioner": ("partitioner", "partitioner"),
     "key_serializer": ("key_serializer", None),
     "value_serializer": ("value_serializer", None),
+    "transactional_id": ("transactional_id", "transactional.id"),
+    "transaction_timeout_ms": ("transaction_timeout_ms", "transaction.timeout.ms"),
     "auto_offset_reset": ("auto_offset_reset", "auto.offset.reset"),
     "isolation_level": ("isolation_level", "isolation.level"),
     "check_crcs": ("check_crcs", "check.crcs"),
@@ -73,12 +75,9 @@ _MORE_NAMES = {
 """Alternative names in librdkafka or Kafka's own client, with underscores, to ours."""
 
 _PLAINTEXT = "Use a PLAINTEXT listener of the brokers"
-_WITHOUT = "Remove it; records are sent without transactions"
 _NOT_THERE = {
     "ssl": ("TLS is not supported yet", _PLAINTEXT),
     "sasl": ("SASL is not supported yet", _PLAINTEXT),
-    "transaction": ("transactions are not supported yet", _WITHOUT),
-    "transactional": ("transactions are not supported yet", _WITHOUT),
 }
 """Missing features and their cure, by the first word of their settings."""
 

@@ -42,6 +42,7 @@ from odradek.client.record import (
     AnyPartition,
     CommittedOffset,
     ConsumerRecord,
+    GroupMetadata,
     OffsetAndTimestamp,
     Partition,
     TopicPartition,
@@ -252,6 +253,10 @@ class Consumer:
         """The offsets that the group committed for these partitions; None where there is none. Raises ClientError."""
         group = self._require_group("read committed offsets", may_leave=True)
         return await group.offsets.committed([TopicPartition(*partition) for partition in partitions], self._timeout_ms)
+
+    def group_metadata(self) -> GroupMetadata:
+        """The consumer's group and its present membership, for `Transaction.send_offsets`."""
+        return self._require_group("send offsets").metadata()
 
     # Positions and offsets.
 

@@ -31,6 +31,7 @@ from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.group.rebalancer import ErrorAction, Rebalancer
 from odradek.client.network.cluster import Cluster
 from odradek.client.network.coordinator import Coordinator
+from odradek.client.record import GroupMetadata
 from odradek.protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
@@ -227,6 +228,11 @@ class Group:
             await self._member.leave(reason)
         except ClientError as error:
             _LOG.warning("%s", error)  # the coordinator removes the member when its session times out
+
+    def metadata(self) -> GroupMetadata:
+        """The group and the present membership."""
+        assert self._config.group_id is not None
+        return GroupMetadata(self._config.group_id, *self._commit_identity())
 
     def _commit_identity(self) -> CommitIdentity:
         if not self.is_subscribed:

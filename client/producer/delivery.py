@@ -13,6 +13,9 @@ return after the append: any error except NOT_ENOUGH_REPLICAS and those about th
 | another retriable code; no response (TransportError) | RETRY, after a backoff |
 | any other code | FAIL |
 
+In a transaction UNCERTAIN and RENUMBER are FAIL: a failed batch aborts the transaction, and the epoch that makes new
+sequences valid comes from the coordinator.
+
 UNCERTAIN fails the batch with PossiblyPersistedError. A leader that no longer remembers the batch returns the same
 error as one that never wrote it, and after a crash Kafka remembers only the last batch of each producer. With another
 sequence the batch could be in the log twice, and after later ones. Differs from Kafka: its Java client renumbers the
@@ -26,6 +29,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from enum import Enum
 
 from odradek.client.config import ProducerConfig
@@ -44,6 +48,9 @@ _DONE = frozenset({ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER})
 _SEQUENCE_LOST = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
 )
+_CONCURRENT_PAUSE_SECONDS = 0.02
+"""CONCURRENT_TRANSACTIONS: the markers of the transaction before are written within milliseconds."""
+
 _NOT_WRITTEN = _SEQUENCE_LOST | {ErrorCode.NOT_ENOUGH_REPLICAS}
 
 
@@ -59,7 +66,13 @@ class BatchResult(Enum):
 
 
 def batch_result(
-    code: ErrorCode, *, records_count: int, is_idempotent: bool, is_oldest: bool, may_be_written: bool
+    code: ErrorCode,
+    *,
+    records_count: int,
+    is_idempotent: bool,
+    is_oldest: bool,
+    may_be_written: bool,
+    is_transactional: bool = False,
 ) -> BatchResult:
     """Look up the result in the table above. `is_oldest`: no unfinished batch of the partition precedes it."""
     if code in _DONE:
@@ -68,6 +81,8 @@ def batch_result(
         waits_for_older = code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not is_oldest
         if waits_for_older:
             return BatchResult.RETRY
+        if is_transactional:
+            return BatchResult.FAIL
         return BatchResult.UNCERTAIN if may_be_written else BatchResult.RENUMBER
     if code is ErrorCode.MESSAGE_TOO_LARGE and records_count > 1:
         return BatchResult.SPLIT
@@ -75,12 +90,16 @@ def batch_result(
 
 
 class Delivery:
-    """Applies the results to batches in flight; `expire` and `abort` take any unfinished batch."""
+    """Applies the results to batches in flight; `expire` and `abort` take any unfinished batch.
+
+    `on_failure` is called with each batch that fails, and its error.
+    """
 
     def __init__(self, config: ProducerConfig, accumulator: RecordAccumulator) -> None:
         self._config = config
         self._accumulator = accumulator
         self._loop = asyncio.get_running_loop()
+        self.on_failure: Callable[[ProducerBatch, ClientError], None] = lambda _batch, _error: None
 
     def complete(self, batch: ProducerBatch, base_offset: int = -1, log_append_time: int = -1) -> None:
         """Complete a batch that is in the log, or that was sent with acks=0."""
@@ -105,6 +124,7 @@ class Delivery:
             is_idempotent=self._config.idempotent,
             is_oldest=queue.is_oldest(batch),
             may_be_written=batch.may_be_written,
+            is_transactional=self._config.transactional_id is not None,
         )
         if result is BatchResult.COMPLETE:
             self.complete(batch)
@@ -167,6 +187,14 @@ class Delivery:
         if not in_flight:
             self._release(batch)
 
+    def discard(self, batch: ProducerBatch, error: ClientError) -> None:
+        """Fail a batch of an aborted transaction, which is not in flight."""
+        batch.queue.remove(batch)
+        batch.fail(error)
+        if batch.was_sent:
+            self.on_failure(batch, error)
+        self._release(batch)
+
     def abort(self, batch: ProducerBatch, error: ClientError) -> None:
         """Fail a batch because the producer is closed."""
         batch.queue.remove(batch)
@@ -176,6 +204,7 @@ class Delivery:
         records = pluralize(batch.builder.records_count, "record was", "records were")
         _LOG.warning("%s not acknowledged: %s", records, error)
         batch.fail(error)
+        self.on_failure(batch, error)
 
     def _release(self, batch: ProducerBatch) -> None:
         """Remove a finished batch that is in no request."""
@@ -194,7 +223,10 @@ class Delivery:
                 config = self._config
                 queue.backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
             queue.is_backing_off = True
-            self._loop.call_later(queue.backoff.next(), self._end_backoff, queue)
+            seconds = queue.backoff.next()
+            if isinstance(error, BrokerError) and error.code is ErrorCode.CONCURRENT_TRANSACTIONS:
+                seconds = _CONCURRENT_PAUSE_SECONDS
+            self._loop.call_later(seconds, self._end_backoff, queue)
         queue.reenqueue(batch)
         self._accumulator.update_ready(queue)
 

@@ -17,6 +17,8 @@ without having been written, the leader refuses every later sequence. Then, with
 and the waiting batches are renumbered from 0 (`restart_sequence`), except those that may be in the log (`delivery`).
 Differs from Kafka: the epoch is bumped for this partition alone, not for the whole producer, because only the leaders
 store the epochs of an idempotent producer.
+
+A transactional producer has one id and epoch for all partitions, which its coordinator assigns (`set_producer`).
 """
 
 from __future__ import annotations
@@ -234,6 +236,13 @@ class PartitionQueue:
         """Assign its sequence to a batch that is sent for the first time."""
         batch.base_sequence = self.next_sequence
         self.next_sequence = (self.next_sequence + batch.builder.records_count) & MAX_SEQUENCE
+
+    def set_producer(self, producer_id: int, producer_epoch: int) -> None:
+        """Continue with this id and epoch, and with sequence 0. The batch that is taken now is the first with them."""
+        if producer_id != self.producer_id:
+            self.is_known_to_leader = False
+        self.producer_id, self.producer_epoch = producer_id, producer_epoch
+        self.next_sequence = 0
 
     def restart_sequence(self, producer_id: int) -> None:
         """Renumber all waiting batches from 0, with the next epoch or a new producer id.

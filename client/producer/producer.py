@@ -14,6 +14,9 @@ and the records of one partition are in the order in which they were sent, throu
 a leader has lost its state of this producer, so that this cannot be verified, the future fails with
 PossiblyPersistedError. Without idempotence a retry may write a record twice, and with max_in_flight above 1 after later
 ones.
+
+With a `transactional_id` records are sent in transactions, `async with producer.transaction()`
+(`odradek.client.transactions`); outside of one `send` raises ConfigurationError.
 """
 
 from __future__ import annotations
@@ -55,6 +58,9 @@ from odradek.protocol.records.record_headers import Header
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
+
+    from odradek.client.transactions.transaction import Transaction
+    from odradek.client.transactions.transaction_manager import TransactionManager
 
     K = TypeVar("K", default=bytes)
     V = TypeVar("V", default=bytes)
@@ -116,6 +122,8 @@ class Producer(Generic[K, V]):
         partitioner: Partitioner | PartitionerName = "default",
         key_serializer: Callable[[K], bytes | None] | None = None,
         value_serializer: Callable[[V], bytes | None] | None = None,
+        transactional_id: str | None = None,
+        transaction_timeout_ms: int = 60000,
         network: Network | None = None,
         **client: Unpack[ClientSettings],
     ) -> None:
@@ -136,6 +144,8 @@ class Producer(Generic[K, V]):
             partitioner=partitioner,
             key_serializer=key_serializer,
             value_serializer=value_serializer,
+            transactional_id=transactional_id,
+            transaction_timeout_ms=transaction_timeout_ms,
             **client,
         )
         self._serializes = key_serializer is not None or value_serializer is not None
@@ -143,6 +153,8 @@ class Producer(Generic[K, V]):
         self._topics: dict[str, _Topic] = {}
         self._max_record = max_request_size - BATCH_HEADER_SIZE - MAX_RECORD_OVERHEAD
         self._is_closed = True  # until start()
+        self._refuses_records = True  # while it is closed, or transactional without an open transaction
+        self._transactions: TransactionManager | None = None
         self._cluster: Cluster
         self._accumulator: RecordAccumulator
         self._sender: Sender
@@ -163,7 +175,10 @@ class Producer(Generic[K, V]):
         self._topics = {}
         self._cluster = Cluster(self._config, self._network, creates_topics=True)
         self._accumulator = RecordAccumulator(self._config)
-        self._sender = Sender(self._config, self._cluster, self._accumulator)
+        self._transactions = self._make_transactions()
+        self._sender = Sender(self._config, self._cluster, self._accumulator, self._transactions)
+        if self._transactions is not None:
+            self._transactions.wait_idle = self._sender.wait_idle
         self._cluster.on_change.append(self._metadata_changed)
         try:
             await self._cluster.start()
@@ -172,6 +187,37 @@ class Producer(Generic[K, V]):
             await self._cluster.close()
             raise
         self._is_closed = False
+        self._refuses_records = self._transactions is not None
+
+    def _make_transactions(self) -> TransactionManager | None:
+        """The modules of transactions are loaded for a transactional producer alone."""
+        if self._config.transactional_id is None:
+            return None
+        from odradek.client.transactions.transaction_manager import TransactionManager
+
+        transactions = TransactionManager(self._config, self._cluster)
+        transactions.on_change = self._transaction_changed
+        transactions.flush = self._accumulator.flush
+        return transactions
+
+    def _transaction_changed(self) -> None:
+        assert self._transactions is not None
+        self._refuses_records = self._is_closed or not self._transactions.state.accepts_records
+        self._sender.wakeup()
+
+    def transaction(self) -> Transaction:
+        """A transaction for `async with`, which commits at the end of the block and aborts on any exception.
+
+        Raises ConfigurationError without `transactional_id`. Entering it raises ConfigurationError while another one is
+        open, and ProducerFencedError. See `odradek.client.transactions.transaction`.
+        """
+        if self._config.transactional_id is None:
+            raise ConfigurationError("begin a transaction", "the producer has no transactional_id", "Give it one")
+        if self._is_closed or self._transactions is None:
+            raise ClosedError("begin a transaction", "the producer is not open", "Use it inside `async with`")
+        from odradek.client.transactions.transaction import Transaction
+
+        return Transaction(self._transactions)
 
     async def send(
         self,
@@ -193,7 +239,7 @@ class Producer(Generic[K, V]):
         PossiblyPersistedError among them.
         """
         routes = self._topics.get(topic)
-        if routes is None or self._is_closed:
+        if routes is None or self._refuses_records:
             routes = await self._open_topic(topic)
         k: Any = key
         v: Any = value
@@ -217,7 +263,7 @@ class Producer(Generic[K, V]):
             future = None if accumulator.waiting else accumulator.append(queue, timestamp, k, v, headers, size)
             while future is None:
                 await self._wait_for_memory(queue, size)
-                self._check_open()
+                self._check_accepts_records()
                 future = accumulator.append(queue, timestamp, k, v, headers, size)
         except LocalProtocolError as error:
             raise ConfigurationError("send a record", str(error), topic=topic, partition=partition) from None
@@ -246,16 +292,22 @@ class Producer(Generic[K, V]):
         await self._accumulator.flush()
 
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Flush for `timeout_ms` at most, fail the remaining records and disconnect. A second call does nothing."""
+        """Flush for `timeout_ms` at most, fail the remaining records and disconnect. A second call does nothing.
+
+        An open transaction is aborted.
+        """
         if self._is_closed:
             return
-        self._is_closed = True
+        self._is_closed = self._refuses_records = True
+        transactions = self._transactions
         try:
             async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
-                await self._accumulator.flush()
+                await (self._accumulator.flush() if transactions is None else transactions.close())
         except TimeoutError:
             pass  # the sender's close() fails the remaining records
         finally:
+            if transactions is not None:
+                await transactions.cancel()
             await self._sender.close()
             await self._cluster.close()
 
@@ -276,7 +328,7 @@ class Producer(Generic[K, V]):
             raise wrong from None
 
     async def _open_topic(self, name: str) -> _Topic:
-        self._check_open()
+        self._check_accepts_records()
         if not isinstance(name, str):
             raise TypeError(f"topic must be a str, not {type(name).__name__}")
         metadata = await self._cluster.topic(name, self._config.max_block_ms)
@@ -284,6 +336,7 @@ class Producer(Generic[K, V]):
         if topic is None:
             topic = self._topics[name] = _Topic(name, self._config)
             topic.update(metadata)
+        self._check_accepts_records()  # a transaction may have ended meanwhile
         return topic
 
     async def _wait_for_memory(self, queue: PartitionQueue, size: int) -> None:
@@ -304,6 +357,11 @@ class Producer(Generic[K, V]):
     def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError("send a record", "the producer is not open", "Use it inside `async with`")
+
+    def _check_accepts_records(self) -> None:
+        self._check_open()
+        if self._transactions is not None:
+            self._transactions.state.check_accepts("send a record")
 
     def _no_such_partition(self, topic: str, partition: int) -> UnknownTopicError:
         self._cluster.request_refresh()  # the topic may have more partitions by now

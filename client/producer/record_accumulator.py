@@ -53,6 +53,7 @@ class RecordAccumulator:
         self.charged = 0
         self._charged_at_yield = 0  # when a sender last yielded to the event loop
         self._config = config
+        self._is_transactional = config.transactional_id is not None
         self._batch_limit = config.batch_size - MAX_RECORD_OVERHEAD
         self._buffer_memory = config.buffer_memory
         self._linger = config.linger_ms / 1000
@@ -191,7 +192,9 @@ class RecordAccumulator:
         return part
 
     def _new_batch(self, queue: PartitionQueue, position: tuple[int, int]) -> ProducerBatch:
-        builder = BatchBuilder(self._config.codec, self._config.compression_level)
+        builder = BatchBuilder(
+            self._config.codec, self._config.compression_level, is_transactional=self._is_transactional
+        )
         batch = ProducerBatch(queue, builder, position, self._loop.create_future())
         self.incomplete[batch] = None
         return batch

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
+from typing import TYPE_CHECKING
 
 from odradek.client.config import Address, ProducerConfig
 from odradek.client.errors import ClientError, ClosedError, broker_error
@@ -34,22 +35,38 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.protocol.schema import ZERO_UUID
 
+if TYPE_CHECKING:
+    from odradek.client.transactions.transaction_manager import TransactionManager
+
 _LOG = logging.getLogger(__name__)
+
+_LAST_WITHOUT_ADDING = 11
+"""From Produce 12 on a leader adds the partition to the transaction (KIP-890), which version 1 has done before."""
 
 SentBatches = dict[tuple[str | bytes, int], ProducerBatch]
 """The batches of a request by their partition as the response names it: topic name or id, and index."""
 
 
 class Sender:
-    """Sends the batches of one accumulator, from `start` to `close`."""
+    """Sends the batches of one accumulator, from `start` to `close`; in transactions if there is a manager of them."""
 
-    def __init__(self, config: ProducerConfig, cluster: Cluster, accumulator: RecordAccumulator) -> None:
+    def __init__(
+        self,
+        config: ProducerConfig,
+        cluster: Cluster,
+        accumulator: RecordAccumulator,
+        transactions: TransactionManager | None = None,
+    ) -> None:
         self._config = config
         self._cluster = cluster
         self._accumulator = accumulator
         self._delivery = Delivery(config, accumulator)
         self._loop = asyncio.get_running_loop()
         self._producer_id = -1
+        self._transactions = transactions
+        self._idle: asyncio.Future[None] | None = None  # set when no batch is unfinished
+        if transactions is not None:
+            self._delivery.on_failure = self._batch_failed
         self._renewal: asyncio.Task[None] | None = None
         self._is_scheduled = False
         self._is_closed = False
@@ -60,7 +77,9 @@ class Sender:
 
     async def start(self) -> None:
         """Get the producer id, if the producer is idempotent. Raises ClientError."""
-        if self._config.idempotent:
+        if self._transactions is not None:
+            await self._transactions.start()
+        elif self._config.idempotent:
             await self._renew_producer_id()
 
     async def close(self) -> None:
@@ -69,6 +88,8 @@ class Sender:
         if self._renewal is not None:
             self._renewal.cancel()
             await asyncio.gather(self._renewal, return_exceptions=True)
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
         error = ClosedError("send records", "the producer was closed before they were acknowledged")
         for batch in list(self._accumulator.incomplete):
             self._delivery.abort(batch, error)
@@ -79,6 +100,29 @@ class Sender:
             self._is_scheduled = True
             self._loop.call_soon(self._drain)
 
+    async def wait_idle(self) -> None:
+        """Wait until every batch is finished and no request with one is in flight, while batches are discarded."""
+        while self._accumulator.incomplete and not self._is_closed:
+            self._idle = self._loop.create_future()
+            self.wakeup()
+            await self._idle
+
+    def _batch_failed(self, batch: ProducerBatch, error: ClientError) -> None:
+        assert self._transactions is not None
+        self._transactions.batch_failed(error, has_sequence=batch.was_sent)
+        self.wakeup()
+
+    def _discard_batches(self, transactions: TransactionManager) -> None:
+        """Discard the batches of an aborted transaction; those in flight when their request is over."""
+        incomplete = list(self._accumulator.incomplete)
+        if incomplete:
+            error = transactions.discard_error()
+            for batch in incomplete:
+                if batch not in batch.queue.in_flight and not batch.finished.done():
+                    self._delivery.discard(batch, error)
+        if self._idle is not None and not self._accumulator.incomplete and not self._idle.done():
+            self._idle.set_result(None)
+
     def _expire(self, batch: ProducerBatch) -> None:
         """Expire a batch. If its leader cannot be reached, the reason for that is its last failure."""
         queue = batch.queue
@@ -88,6 +132,10 @@ class Sender:
 
     def _drain(self) -> None:
         self._is_scheduled = False
+        transactions = self._transactions
+        if transactions is not None and transactions.state.discards_records and not self._is_closed:
+            self._discard_batches(transactions)
+            return
         while not self._is_closed:
             requests = self._collect()
             if not requests:
@@ -102,6 +150,8 @@ class Sender:
         for queue in tuple(self._accumulator.ready):
             head = queue.head()
             if head is None or queue.is_backing_off:
+                continue
+            if self._transactions is not None and not self._transactions.may_send(queue.topic, queue.partition):
                 continue
             if queue.needs_restart and not head.may_be_written and not self._restart(queue):
                 continue
@@ -165,6 +215,10 @@ class Sender:
             response.add_done_callback(partial(self._handle_response, connection, sent))
 
     def _version(self, connection: Connection, batches: list[ProducerBatch]) -> int:
+        if self._transactions is not None:
+            if not self._transactions.state.uses_version_2:
+                return connection.versions.highest(PRODUCE_KEY, at_most=_LAST_WITHOUT_ADDING)
+            connection.versions.highest(PRODUCE_KEY, at_least=_LAST_WITHOUT_ADDING + 1)  # raises if there is none
         version = connection.versions.highest(PRODUCE_KEY)
         topics = self._cluster.image.topics
         if version > LAST_VERSION_WITH_TOPIC_NAMES and any(
@@ -186,13 +240,21 @@ class Sender:
             topic.partition_data.append(PartitionProduceData(queue.partition, batch.records))
             sent[topic_id if by_id else queue.topic, queue.partition] = batch
         config = self._config
-        return ProduceRequest(None, self._required_acks, config.request_timeout_ms, list(data.values())), sent
+        return ProduceRequest(
+            config.transactional_id, self._required_acks, config.request_timeout_ms, list(data.values())
+        ), sent
 
     def _encode(self, batch: ProducerBatch) -> None:
         if batch.was_sent:
             return
         queue = batch.queue
-        if self._producer_id >= 0:
+        if self._transactions is not None:
+            state = self._transactions.state
+            if (queue.producer_id, queue.producer_epoch) != (state.producer_id, state.producer_epoch):
+                queue.set_producer(state.producer_id, state.producer_epoch)
+            if batch.base_sequence < 0:
+                queue.assign_sequence(batch)
+        elif self._producer_id >= 0:
             if queue.producer_id < 0:
                 queue.producer_id, queue.producer_epoch = self._producer_id, 0
             if batch.base_sequence < 0:

@@ -32,7 +32,8 @@ def apache_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
     }
-    server = apache.prepare(tmp_path_factory.mktemp("apache"), PROPERTIES | authorizer)
+    soon = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
+    server = apache.prepare(tmp_path_factory.mktemp("apache"), PROPERTIES | authorizer | soon)
     server.start()
     yield server
     server.stop()

@@ -1,9 +1,10 @@
 """Brokers in memory, for the simulated side of the client's Network seam (`scripted_network`).
 
 A broker serves ApiVersions, Metadata, InitProducerId, Produce, Fetch, ListOffsets and OffsetForLeaderEpoch from the
-logs that it leads. Tests change its behaviour: after `broker.script("Produce", function, ...)` each function handles
-one request instead of the broker, in order. It returns a response, None for no response, or DROP to close the
-connection; `broker.serve(request)` returns the broker's own response.
+logs that it leads, and the APIs of transactions if its network has a coordinator of them. Tests change its behaviour:
+after `broker.script("Produce", function, ...)` each function handles one request instead of the broker, in order. It
+returns a response, None for no response, or DROP to close the connection; `broker.serve(request)` returns the broker's
+own response.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from typing import TYPE_CHECKING, Any
 from odradek.client.config import Address
 from odradek.protocol.api import by_name
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+)
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.messages.list_offsets import (
@@ -46,6 +52,7 @@ from odradek.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from odradek.protocol.schema import Message
+from tests.client.scripted_coordinator import APIS as TRANSACTION_APIS
 from tests.client.scripted_log import Log
 from tests.client.scripted_sessions import Sessions
 
@@ -69,7 +76,8 @@ class Broker:
         self.node_id = node_id
         self.address = Address(f"broker{node_id}", 9092)
         self.requests: list[Any] = []
-        self.versions = {api.key: (api.min_version, api.max_version) for api in map(by_name, SERVED)}
+        served = SERVED if network.coordinator is None else (*SERVED, *TRANSACTION_APIS)
+        self.versions = {api.key: (api.min_version, api.max_version) for api in map(by_name, served)}
         self.is_up = True
         self.transports: set[MemoryTransport] = set()
         self.sessions = Sessions()
@@ -113,10 +121,10 @@ class Broker:
         """The response of a broker; None for a Produce with acks=0."""
         match request:
             case ApiVersionsRequest():
-                return ApiVersionsResponse(0, [ApiVersion(key, *served) for key, served in self.versions.items()])
+                return self._api_versions()
             case MetadataRequest():
                 return self._metadata(request)
-            case InitProducerIdRequest():
+            case InitProducerIdRequest() if request.transactional_id is None:
                 return InitProducerIdResponse(producer_id=self.network.next_producer_id(), producer_epoch=0)
             case ProduceRequest():
                 return self._produce(request)
@@ -126,7 +134,16 @@ class Broker:
                 return self._list_offsets(request)
             case OffsetForLeaderEpochRequest():
                 return self._ends_of_epochs(request)
+        if self.network.coordinator is not None:
+            return self.network.coordinator.serve(self.node_id, request)
         raise AssertionError(f"the scripted broker does not serve {request}")
+
+    def _api_versions(self) -> ApiVersionsResponse:
+        response = ApiVersionsResponse(0, [ApiVersion(key, *served) for key, served in self.versions.items()])
+        if self.network.coordinator is not None:
+            level = self.network.coordinator.level
+            response.finalized_features = [FinalizedFeatureKey("transaction.version", level, level)]
+        return response
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         network = self.network

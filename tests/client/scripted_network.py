@@ -19,6 +19,7 @@ from odradek.protocol.header import API_VERSIONS_KEY, decode_request_header, enc
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from odradek.protocol.schema import ZERO_UUID, Message
 from tests.client.scripted_broker import DROP, Broker
+from tests.client.scripted_coordinator import TransactionCoordinator
 from tests.client.scripted_log import Log
 
 _SIZE = struct.Struct(">i")
@@ -34,7 +35,9 @@ class ScriptedNetwork:
         piece_size: int = 1 << 20,
         with_topic_ids: bool = True,
         with_sessions: bool = False,
+        transaction_version: int | None = None,
     ) -> None:
+        self.coordinator = None if transaction_version is None else TransactionCoordinator(transaction_version)
         self.with_sessions = with_sessions
         self.brokers = {node_id: Broker(self, node_id) for node_id in range(1, brokers + 1)}
         self.logs: dict[tuple[str, int], Log] = {}

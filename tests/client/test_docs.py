@@ -28,7 +28,7 @@ async def test_the_programs_of_the_page_run(bootstrap: str, make_topic: MakeTopi
         await asyncio.create_subprocess_exec(
             sys.executable, "-u", "-c", program, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        for program in programs
+        for program in programs[:4]  # the fifth is that of transactions (transactions.test_copying)
     ]
     out, err = await produce.communicate()
     assert produce.returncode == 0, err.decode()

@@ -110,7 +110,6 @@ def what_librdkafka_says_of(property_name: str) -> str:
             "sasl.mechanism",
             "no setting sasl.mechanism: SASL is not supported yet. Use a PLAINTEXT listener",
         ),
-        ("Producer", "transactional_id", "no setting transactional_id: transactions are not supported yet"),
     ],
 )
 def test_the_error_for_an_unknown_setting_suggests_the_right_one(client: str, name: str, words: str) -> None:
