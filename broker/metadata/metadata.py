@@ -48,6 +48,7 @@ from odradek.broker.metadata.time_limit import limited
 from odradek.broker.metadata.values import ClusterRecord, ControllerRecord, Listener
 from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.randomness import Randomness
+from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.uuids import uuid_to_text
@@ -129,7 +130,7 @@ class Metadata:
             self._installation.software,
         )
         record = ControllerRecord(self.config.node_id, incarnation)
-        self._controller = Controller(self.store, self.keys, record, self.allows_unclean, self._request_progress)
+        self._controller = Controller(self.store, self.keys, record, self._log_config, self._request_progress)
         self.membership = membership = Membership(
             self.store,
             self.keys,
@@ -257,7 +258,14 @@ class Metadata:
 
     def allows_unclean(self, topic: TopicImage) -> bool:
         """Return whether a topic prefers a leader that lacks records to none."""
-        return self.current_config.log_config(topic.configs).unclean_leader_election_enable
+        return self._log_config(topic).unclean_leader_election_enable
+
+    def min_insync_replicas(self, topic: TopicImage) -> int:
+        """Return the replicas of a topic that must be in sync for a write with acks=all."""
+        return self._log_config(topic).min_insync_replicas
+
+    def _log_config(self, topic: TopicImage) -> LogConfig:
+        return self.current_config.log_config(topic.configs)
 
     async def _check_cluster(self) -> None:
         cluster_id = self._installation.cluster_id

@@ -20,6 +20,9 @@ A proposal counts in the maximal ISR until its outcome is known. After a refusal
 | changed, later leader epoch | this broker is deposed, perhaps by a proposed member | the proposal stays |
 | missing | the topic is being deleted | the proposal stays |
 
+While fewer replicas than min.insync.replicas are in sync, those that left are eligible leader replicas
+(`metadata.leaders.leadership`).
+
 An image answers a proposal as well: it may arrive first. A partition has one proposal at a time.
 """
 
@@ -33,9 +36,11 @@ import msgspec
 
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.keys import Keys
+from odradek.broker.metadata.leaders.leadership import eligible_replicas
 from odradek.broker.metadata.store.store import KV, Cmp, Op, Put, StoreError, TxnResult, still
 from odradek.broker.metadata.values import PartitionState, decode_partition_state, encode
 from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.replication.isr import effective_min_insync
 from odradek.broker.replication.partition import Partition
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
@@ -70,19 +75,34 @@ class IsrChange(NamedTuple):
 
 
 def isr_change(
-    keys: Keys, topic_id: bytes, index: int, image: PartitionImage, isr: dict[int, int], joining: BrokerImage | None
+    keys: Keys,
+    topic_id: bytes,
+    index: int,
+    image: PartitionImage,
+    isr: dict[int, int],
+    joining: BrokerImage | None,
+    min_insync: int,
 ) -> IsrChange:
     """Build the change of a partition's state in `image` to `isr`; `joining` is the broker that is new in it."""
     key = keys.partition_state(topic_id, index)
     before = decode_partition_state(image.state_value)
     # When all replicas are in sync, none has records any more that an unclean election lost.
     recovers = 0 if isr.keys() >= set(image.replicas) else before.rec
-    state = msgspec.structs.replace(before, isr=isr, partition_epoch=before.partition_epoch + 1, rec=recovers)
+    elr = eligible_replicas(image, isr, min_insync)
+    state = msgspec.structs.replace(before, isr=isr, partition_epoch=before.partition_epoch + 1, elr=elr, rec=recovers)
     when = [still(key, image.state_revision)]
     if joining is not None:
         when.append(Cmp(keys.broker_id(joining.node_id), joining.epoch, joining.revision))
     put = Put(key, encode(state, image.state_value))
     return IsrChange(isr, before.leader_epoch, image.state_revision, tuple(when), put)
+
+
+def _is_held_up(partition: Partition) -> bool:
+    """Return whether eligible leader replicas hold the high watermark, although enough replicas are in sync."""
+    image = partition.image
+    if not partition.is_leader or image is None or not image.eligible_leader_replicas:
+        return False
+    return len(partition.isr) >= effective_min_insync(partition.log.config.min_insync_replicas, len(partition.replicas))
 
 
 class IsrChanges:
@@ -110,10 +130,14 @@ class IsrChanges:
             self._propose(partition, {**partition.isr, replica: broker.epoch}, broker)
 
     def shrink(self, partitions: Iterable[Partition]) -> None:
-        """Propose to remove the replicas that lag. Call it every half of replica.lag.time.max.ms."""
+        """Propose to remove the replicas that lag. Call it every half of replica.lag.time.max.ms.
+
+        Also where enough replicas are in sync since min.insync.replicas was lowered: eligible leader replicas, which
+        hold the high watermark, are forgotten.
+        """
         for partition in partitions:
             lagging = partition.lagging_replicas()
-            if lagging:
+            if lagging or _is_held_up(partition):
                 isr = {replica: epoch for replica, epoch in partition.isr.items() if replica not in lagging}
                 self._propose(partition, isr, None)
 
@@ -121,7 +145,8 @@ class IsrChanges:
         image = partition.image
         if image is None or not image.state_value or partition.proposed_isr is not None or not partition.is_leader:
             return
-        change = isr_change(self._keys, partition.topic_id, partition.index, image, isr, joining)
+        least = partition.log.config.min_insync_replicas
+        change = isr_change(self._keys, partition.topic_id, partition.index, image, isr, joining, least)
         partition.propose_isr(change.isr)
         self._tasks.start("ISR change", self._run(partition, change))
 

@@ -42,7 +42,7 @@ class LostLogs:
             return False
         is_gone = not self._log_dirs.offline
         self._without_partition[topic_id, index] = LostReplica(topic_id, index, is_gone)
-        if self._node_id in image.isr:
+        if self._epoch_in_sync(image) is not None:
             self.on_loss()
         return True
 
@@ -56,8 +56,13 @@ class LostLogs:
 
     def check_offline(self, partition: Partition) -> None:
         """Report an offline partition again if a new image has this broker as its leader or in its in-sync set."""
-        if partition.offline and (partition.is_leader or self._node_id in partition.isr):
+        image = partition.image
+        if partition.offline and image and (partition.is_leader or self._epoch_in_sync(image) is not None):
             self.on_loss()
+
+    def _epoch_in_sync(self, image: PartitionImage) -> int | None:
+        """Return the epoch under which this broker is in sync, or was when it became an eligible leader replica."""
+        return image.isr.get(self._node_id) or image.eligible_leader_replicas.get(self._node_id)
 
     def forget(self, topic_id: bytes, index: int) -> None:
         """Remove a partition: it has a log, or is not on this broker any more."""
@@ -68,5 +73,5 @@ class LostLogs:
             return False
         if log is None and self._log_dirs.offline:
             return True
-        epoch = image.isr.get(self._node_id)
+        epoch = self._epoch_in_sync(image)
         return self.are_reported and epoch is not None and broker is not None and epoch < broker.epoch

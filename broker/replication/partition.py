@@ -9,9 +9,9 @@ Between calls:
 - `leader_epoch` and `isr` are those of the newest image applied. `proposed_isr` is a change of the ISR that is on its
   way to the metadata store; until an image answers it, the *maximal* ISR counts: committed and proposed members.
 - `high_watermark` never falls while this broker leads. It is the smallest log end offset of the maximal ISR and of
-  caught-up replicas that are about to join it; it does not move while the ISR is smaller than min.insync.replicas
-  (KIP-966). This broker's own offset counts appended records, and if flush.messages demands it, only synced ones. With
-  a single replica the high watermark follows each append at once.
+  caught-up replicas that are about to join it; it does not move while there are eligible leader replicas, or fewer in
+  sync than min.insync.replicas (KIP-966). This broker's own offset counts appended records, and if flush.messages
+  demands it, only synced ones. With a single replica the high watermark follows each append at once.
 - While this broker leads, the leader epoch begins at `epoch_start_offset`, the end of the log when it became leader,
   and is known to the log also without a batch. Followers that have not fetched since then count as empty.
 
@@ -404,7 +404,7 @@ class Partition:
             self._on_advance(self)
 
     def _replicated_end(self) -> int:
-        """The offset that the high watermark may have; -1 while the ISR is smaller than min.insync.replicas."""
-        if not self._enough_in_sync():
+        """The offset that the high watermark may have; -1 while few are in sync, or replicas outside can be elected."""
+        if not self._enough_in_sync() or (self.image is not None and self.image.eligible_leader_replicas):
             return NO_OFFSET
         return self.followers.high_watermark(self._own_end, self.log.log_end_offset, self.maximal_isr())

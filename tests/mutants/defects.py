@@ -50,7 +50,9 @@ async def truncate_to_high_watermark(self: FollowedReplica) -> None:
         await self.partition.appender.run_between_appends(log.truncate_to, self.partition.high_watermark)
 
 
-def elect_any(partition: PartitionImage, brokers: dict[int, BrokerImage], *, unclean: bool = False) -> Decision | None:
+def elect_any(
+    partition: PartitionImage, brokers: dict[int, BrokerImage], *, unclean: bool = False, min_insync: int = 1
+) -> Decision | None:
     everybody = {replica: partition.isr.get(replica, 1 << 40) for replica in partition.replicas}
     return leadership.choose_leader(msgspec.structs.replace(partition, isr=everybody), brokers, unclean=unclean)
 
@@ -96,6 +98,19 @@ def join_without_epoch_start(end: int, high_watermark: int, epoch_start_offset: 
 
 def replicated_end_of_any_isr(self: Partition) -> int:
     return self.followers.high_watermark(self._own_end, self.log.log_end_offset, self.maximal_isr())
+
+
+_replicated_end = Partition._replicated_end
+
+
+def replicated_end_beside_eligible(self: Partition) -> int:
+    image = self.image
+    if image is not None:
+        self.image = msgspec.structs.replace(image, eligible_leader_replicas={})
+    try:
+        return _replicated_end(self)
+    finally:
+        self.image = image
 
 
 def electable_although_lost(replica: int, epoch_in_isr: int, brokers: dict[int, BrokerImage]) -> bool:

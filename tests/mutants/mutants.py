@@ -142,6 +142,12 @@ MUTANTS = [
         (f"{_LEADING}the_high_watermark_does_not_move_while_the_isr_is_smaller_than_min_insync_replicas",),
     ),
     Mutant(
+        "high watermark beside eligible replicas",
+        "it does not move while a replica outside the ISR can be elected (KIP-966)",
+        ((Partition, "_replicated_end", defects.replicated_end_beside_eligible),),
+        tests=(f"{_LEADING}the_high_watermark_does_not_move_while_there_are_eligible_leader_replicas",),
+    ),
+    Mutant(
         "elect a replica that is not intact",
         "a replica that lost records leaves the ISR before it leads",
         ((leadership, "_is_electable", defects.electable_although_lost),),

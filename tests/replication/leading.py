@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
@@ -65,10 +66,11 @@ class Leading:
         assert partition is self.partition
         self.joinable.append(replica)
 
-    def apply(self, *isr: int, leader: int = SELF, epoch: int = 0) -> bool:
+    def apply(self, *isr: int, leader: int = SELF, epoch: int = 0, eligible: Sequence[int] = ()) -> bool:
         self._partition_epoch += 1
         members = {node: EPOCHS[node] for node in isr or (SELF, OTHER, THIRD)}
-        return self.partition.apply(PartitionImage(leader, epoch, list(EPOCHS), members, self._partition_epoch))
+        elr = {node: EPOCHS[node] for node in eligible}
+        return self.partition.apply(PartitionImage(leader, epoch, list(EPOCHS), members, self._partition_epoch, elr))
 
     def fetched(self, replica: int, offset: int, *, broker_epoch: int | None = None, epoch: int = 0) -> int:
         """Record a follower's fetch; return the high watermark after it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -67,9 +68,10 @@ class LateStore(UncertainStore):
 class Cluster:
     """A store with three brokers and a topic, the changes of one leader, and the image that it has."""
 
-    def __init__(self, log_dir: LogDir) -> None:
+    def __init__(self, log_dir: LogDir, **properties: Any) -> None:
+        """`properties`: of the topic."""
         self.store = LateStore()
-        self.leading = Leading(log_dir, DiskThreads(asyncio.get_running_loop()))
+        self.leading = Leading(log_dir, DiskThreads(asyncio.get_running_loop()), **properties)
         self.partition = self.leading.partition
         self.errors: list[BaseException] = []
         self.metrics = Metrics()
@@ -325,6 +327,41 @@ async def test_a_change_keeps_what_else_is_in_the_state(log_dir: LogDir) -> None
     assert kv is not None
     assert (await cluster.state()).rec == 1
     assert b'"newer":5' in kv.value
+
+
+@simulated
+async def test_replicas_that_leave_an_isr_below_min_insync_replicas_are_eligible_until_enough_are_in_sync(
+    log_dir: LogDir,
+) -> None:
+    cluster = Cluster(log_dir, min_insync_replicas=2)
+    await cluster.start(SELF, OTHER)
+    other = await cluster.members(OTHER)
+
+    cluster.lag()
+    await cluster.settled()
+    state = await cluster.state()
+    assert (list(state.isr), state.elr) == ([SELF], other)
+
+    cluster.changes.expand(cluster.partition, THIRD)
+    await cluster.settled()
+    state = await cluster.state()
+    assert (sorted(state.isr), state.elr) == ([SELF, THIRD], {})
+
+
+@simulated
+async def test_eligible_replicas_are_forgotten_when_min_insync_replicas_was_lowered(log_dir: LogDir) -> None:
+    cluster = Cluster(log_dir, min_insync_replicas=1)
+    await cluster.start(SELF)
+    await cluster.write_state(PartitionState(SELF, 0, await cluster.members(SELF), 1, elr=await cluster.members(OTHER)))
+    await cluster.load()
+    cluster.leading.append(b"a")
+    assert cluster.partition.high_watermark == 0
+
+    cluster.changes.shrink([cluster.partition])
+    await cluster.settled()
+
+    assert (await cluster.state()).elr == {}
+    assert cluster.partition.high_watermark == 1
 
 
 @simulated

@@ -141,6 +141,17 @@ def test_the_high_watermark_does_not_move_while_the_isr_is_smaller_than_min_insy
     assert leading.fetched(OTHER, 1) == 1
 
 
+def test_the_high_watermark_does_not_move_while_there_are_eligible_leader_replicas(leading: Leading) -> None:
+    """One of them may be elected; min.insync.replicas may have been lowered since."""
+    leading.apply(SELF, eligible=[OTHER])
+    leading.append(b"a")
+    assert leading.partition.high_watermark == 0
+
+    leading.apply(SELF)
+
+    assert leading.partition.high_watermark == 1
+
+
 def test_the_high_watermark_never_falls_in_an_epoch(leading: Leading) -> None:
     leading.append(b"a", b"b")
     leading.fetched(OTHER, 2)

@@ -2,8 +2,8 @@
 
 `check` is called again and again during a run:
 
-- What a leader counts as committed is in the log of every member of the committed ISR that could be elected now. Then
-  every clean election keeps it.
+- What a leader counts as committed is in the log of every member of the committed ISR, and every eligible leader
+  replica, that could be elected now. Then every clean election keeps it.
 - A high watermark does not fall in a leader epoch, is not above the end of the log, and does not move while fewer
   replicas are in sync than min.insync.replicas.
 
@@ -56,11 +56,11 @@ class Invariants:
             if node is None or leader is None or not leader.is_leader or leader.leader_epoch != state.leader_epoch:
                 continue
             self._check_high_watermark(node, partition, leader)
-            for member, epoch in state.isr.items():
+            for member, epoch in {**state.elr, **state.isr}.items():
                 end = self._electable_end(member, epoch, partition)
                 if end is not None and end < leader.high_watermark:
                     self._fail(
-                        f"{leader!r}: committed up to {leader.high_watermark}, but {member} of the ISR ends at {end}"
+                        f"{leader!r}: committed up to {leader.high_watermark}, but {member} may lead and ends at {end}"
                     )
 
     def _check_high_watermark(self, node: Node, partition: Partition, leader: BrokerPartition) -> None:

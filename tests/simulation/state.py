@@ -4,7 +4,7 @@
 |---|---|
 | epochs never go back | leader epoch and partition epoch |
 | one writer for each epoch | a leader epoch has one leader for ever |
-| clean elections | a new leader was in the ISR before, and has lost nothing since, unless all members have |
+| clean elections | a new leader was in the ISR before, or eligible, and has lost nothing since, unless all have |
 | the leader counts every member | the committed ISR is inside the maximal ISR of the broker that leads that epoch |
 """
 
@@ -103,12 +103,15 @@ class StoredState:
         if state.leader < 0 or state.leader_epoch == before.leader_epoch:
             return
         self.leader_changes += 1
-        if state.leader not in before.isr:
+        candidates = {**before.elr, **before.isr}
+        if state.leader not in candidates:
             self._fail(f"{name}: {state.leader} was elected, in sync were {sorted(before.isr)}")
-        elif self._has_lost(state.leader, before) and not all(self._has_lost(each, before) for each in before.isr):
+        elif self._has_lost(state.leader, candidates) and not all(
+            self._has_lost(each, candidates) for each in candidates
+        ):
             self._fail(f"{name}: {state.leader} was elected, but has lost records since it was in sync")
 
-    def _has_lost(self, node_id: int, state: PartitionState) -> bool:
-        """Return whether a registered member of the ISR has lost records since it was found in sync."""
+    def _has_lost(self, node_id: int, candidates: dict[int, int]) -> bool:
+        """Return whether a registered broker has lost records since it was found in sync."""
         registered = self.brokers.get(node_id)
-        return registered is not None and registered.intact_since > state.isr[node_id]
+        return registered is not None and registered.intact_since > candidates[node_id]

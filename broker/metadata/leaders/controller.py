@@ -40,6 +40,7 @@ from odradek.broker.metadata.store.store import (
     created_at,
 )
 from odradek.broker.metadata.values import ControllerRecord, encode
+from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
@@ -60,10 +61,10 @@ class Controller:
         store: MetadataStore,
         keys: Keys,
         record: ControllerRecord,
-        allows_unclean: Callable[[TopicImage], bool],
+        log_config: Callable[[TopicImage], LogConfig],
         request_progress: Callable[[int], None],
     ) -> None:
-        """`allows_unclean`: whether a topic prefers a leader that lacks records to none.
+        """`log_config` returns the properties of a topic.
 
         `request_progress(revision)` is called when this waits for an image of that revision: there may be no change.
         """
@@ -71,7 +72,7 @@ class Controller:
         self._keys = keys
         self._lease = 0
         self._record = record
-        self._allows_unclean = allows_unclean
+        self._log_config = log_config
         self._request_progress = request_progress
         self._image: MetadataImage | None = None
         self._seen: dict[int, tuple[int, bool]] | None = None  # the brokers for which the last elections were complete
@@ -181,9 +182,10 @@ class Controller:
             topic = image.topics_by_id.get(topic_id)
             if topic is None:
                 continue
-            unclean = self._allows_unclean(topic)
+            config = self._log_config(topic)
+            unclean, min_insync = config.unclean_leader_election_enable, config.min_insync_replicas
             for index, partition in enumerate(topic.partitions):
-                decision = choose_leader(partition, image.brokers, unclean=unclean)
+                decision = choose_leader(partition, image.brokers, unclean=unclean, min_insync=min_insync)
                 if decision is None and partition.adding_replicas + partition.removing_replicas:
                     decision = complete(partition, image.brokers)
                 if decision is not None:

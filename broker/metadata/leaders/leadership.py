@@ -7,12 +7,18 @@ electable(replica)   in the ISR, its broker serves and is not draining, and it h
 leader electable, every ISR member electable   nothing changes
 leader electable, others not                   they leave the ISR                                             same epoch
 leader not electable, another member is        the first electable replica, as assigned, leads; others leave  epoch + 1
+no member is, an eligible replica is           the first such replica, as assigned, leads alone          epoch + 1
 no member is, all have lost records            one that serves leads, though records may be lost: the former epoch + 1
                                                leader, else the first as assigned (not while its log is lost)
 no member is, the topic allows unclean ones    the first live replica leads alone; records are lost           epoch + 1
 no member is                                   no leader; members that have lost records leave, for any other epoch + 1
                                                may come back with all of them
 ```
+
+Eligible leader replicas (KIP-966) left the ISR when fewer members than min.insync.replicas remained. They have all that
+is committed, because the high watermark does not move while there are any, and can be elected by the same rule as
+members. A broker may stop while the last other member has lost power and is registered still: then it is one, and leads
+when it is back. They are forgotten when enough replicas are in sync, and at each election that may lose records.
 
 So after a power failure of all brokers a partition is led again when the last member of its ISR is back. Until then a
 member may come back that has lost nothing, because it was stopped before. Kafka elects the last known leader (KIP-966).
@@ -55,12 +61,34 @@ class Decision(NamedTuple):
 
 
 def choose_leader(
-    partition: PartitionImage, brokers: Mapping[int, BrokerImage], *, unclean: bool = False
+    partition: PartitionImage, brokers: Mapping[int, BrokerImage], *, unclean: bool = False, min_insync: int = 1
 ) -> Decision | None:
     """Return the new state of `partition` while `brokers` serve, or None if nothing changes.
 
-    `unclean`: the topic prefers a leader that lacks records to none (`unclean.leader.election.enable`).
+    `unclean`: the topic prefers a leader that lacks records to none (`unclean.leader.election.enable`). `min_insync`:
+    its `min.insync.replicas`.
     """
+    decision = _choose(partition, brokers, unclean=unclean)
+    if decision is None or decision.may_have_lost:
+        return decision
+    elr = eligible_replicas(partition, decision.state.isr, min_insync)
+    kept = {replica: epoch for replica, epoch in elr.items() if not _has_lost(replica, epoch, brokers)}
+    return decision._replace(state=msgspec.structs.replace(decision.state, elr=kept))
+
+
+def eligible_replicas(partition: PartitionImage, isr: Mapping[int, int], min_insync: int) -> dict[int, int]:
+    """Return the eligible leader replicas of `partition` when its ISR changes to `isr` without a loss."""
+    if len(isr) >= min(min_insync, len(partition.replicas)):
+        return {}
+    known = {**partition.eligible_leader_replicas, **partition.isr}
+    return {
+        replica: epoch
+        for replica, epoch in known.items()
+        if epoch > 0 and replica in partition.replicas and replica not in isr
+    }
+
+
+def _choose(partition: PartitionImage, brokers: Mapping[int, BrokerImage], *, unclean: bool) -> Decision | None:
     electable = {replica: epoch for replica, epoch in partition.isr.items() if _is_electable(replica, epoch, brokers)}
     if partition.leader in electable:
         unchanged = len(electable) == len(partition.isr)
@@ -71,8 +99,15 @@ def choose_leader(
     for replica in partition.replicas:
         if replica in electable:
             return Decision(next_state(partition, replica, next_epoch, electable | {replica: brokers[replica].epoch}))
+    elr = {
+        replica: epoch for replica, epoch in partition.eligible_leader_replicas.items() if replica not in partition.isr
+    }
+    for replica in partition.replicas:
+        if replica in elr and _is_electable(replica, elr[replica], brokers):
+            return Decision(next_state(partition, replica, next_epoch, {replica: brokers[replica].epoch}))
     hopeful = {replica: epoch for replica, epoch in partition.isr.items() if not _has_lost(replica, epoch, brokers)}
-    if not hopeful and (decision := _choose_of_lossy(partition, brokers)) is not None:
+    has_hope = hopeful or not all(_has_lost(replica, epoch, brokers) for replica, epoch in elr.items())
+    if not has_hope and (decision := _choose_of_lossy(partition, brokers)) is not None:
         return decision
     if unclean and (state := choose_unclean(partition, brokers)) is not None:
         return Decision(state, may_have_lost=True, is_unclean=True)
@@ -114,21 +149,30 @@ def choose_unclean(partition: PartitionImage, brokers: Mapping[int, BrokerImage]
 
 
 def without(
-    partition: PartitionImage, node_id: int, brokers: Mapping[int, BrokerImage], lost_epoch: int
+    partition: PartitionImage,
+    node_id: int,
+    brokers: Mapping[int, BrokerImage],
+    lost_epoch: int,
+    *,
+    min_insync: int = 1,
 ) -> Decision | None:
     """Return the new state of `partition` when a live broker has lost its log of it, or None if nothing changes.
 
     `lost_epoch`: the value under which the broker stays in the ISR if it is the only member.
     """
+    elr = {replica: epoch for replica, epoch in partition.eligible_leader_replicas.items() if replica != node_id}
     isr = {replica: epoch for replica, epoch in partition.isr.items() if replica != node_id}
+    rest = msgspec.structs.replace(partition, isr=isr, eligible_leader_replicas=elr)
     if isr:
-        if len(isr) == len(partition.isr) and partition.leader != node_id:
+        if len(isr) == len(partition.isr) and rest == partition and partition.leader != node_id:
             return None
-        rest = msgspec.structs.replace(partition, isr=isr)
-        return choose_leader(rest, brokers) or Decision(next_state(rest, rest.leader, rest.leader_epoch, isr))
+        same = Decision(next_state(rest, rest.leader, rest.leader_epoch, isr))
+        return choose_leader(rest, brokers, min_insync=min_insync) or same
+    if any(_is_electable(replica, epoch, brokers) for replica, epoch in elr.items()):
+        return choose_leader(rest, brokers, min_insync=min_insync)
     if partition.isr == {node_id: lost_epoch} and partition.leader == NO_LEADER:
         return None
-    return Decision(next_state(partition, NO_LEADER, partition.leader_epoch + 1, {node_id: lost_epoch}))
+    return Decision(next_state(rest, NO_LEADER, partition.leader_epoch + 1, {node_id: lost_epoch}))
 
 
 def _lossy(state: PartitionState, partition: PartitionImage) -> PartitionState:

@@ -42,7 +42,7 @@ async def report_losses(metadata: Metadata, lost: Iterable[LostReplica]) -> None
     node_id = metadata.config.node_id
     while True:
         image, epoch = metadata.image, metadata.broker_epoch
-        changes = list(_changes(image, node_id, epoch, lost))
+        changes = list(_changes(metadata, image, epoch, lost))
         if not changes:
             return
         _LOG.error("logs lost, leaving the in-sync sets", count=len(changes), first=str(changes[0]))
@@ -54,14 +54,21 @@ async def report_losses(metadata: Metadata, lost: Iterable[LostReplica]) -> None
             return
 
 
-def _changes(image: MetadataImage, node_id: int, epoch: int, lost: Iterable[LostReplica]) -> Iterator[StateChange]:
+def _changes(
+    metadata: Metadata, image: MetadataImage, epoch: int, lost: Iterable[LostReplica]
+) -> Iterator[StateChange]:
+    node_id = metadata.config.node_id
     for topic_id, index, is_gone in lost:
         topic = image.topics_by_id.get(topic_id)
         partition = None if topic is None else topic.partition(index)
-        if topic is None or partition is None or (node_id not in partition.isr and partition.leader != node_id):
+        if topic is None or partition is None:
+            continue
+        if node_id not in {*partition.isr, *partition.eligible_leader_replicas} and partition.leader != node_id:
             continue
         # The only replica, gone: its records are lost, and it may begin anew. Others may have more than an empty log.
         lost_epoch = 0 if is_gone and partition.replicas == [node_id] else -epoch
-        decision = without(partition, node_id, image.brokers, lost_epoch)
+        decision = without(
+            partition, node_id, image.brokers, lost_epoch, min_insync=metadata.min_insync_replicas(topic)
+        )
         if decision is not None:
             yield StateChange(topic, index, decision)

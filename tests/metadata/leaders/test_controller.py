@@ -14,6 +14,7 @@ from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Put, StoreError
 from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import ControllerRecord, PartitionState, encode
+from odradek.broker.storage.log_config import LogConfig
 from tests.metadata.conftest import Start, until
 
 
@@ -126,7 +127,7 @@ async def test_a_deposed_controller_cannot_change_anything(shared: InMemoryStore
     record = ControllerRecord(1, "zombie")
     # Only if it has changed something does it wait for an image of a later revision, which never comes here.
     changed = StoreError("it has changed something")
-    zombie = Controller(shared, keys, record, lambda _: False, lambda _: zombie.fail(changed))
+    zombie = Controller(shared, keys, record, lambda _: LogConfig(), lambda _: zombie.fail(changed))
     zombie.epoch = stale.controller_epoch
     await _kill(shared, first)
     # Undo the changes of the new controller, except its key: only the key keeps the deposed one from changing anything.

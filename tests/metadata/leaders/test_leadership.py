@@ -22,14 +22,12 @@ def _broker(node_id: int, epoch: int, intact_since: int | None = None, state: st
 def _decide(
     leader: int, replicas: list[int], isr: dict[int, int], *brokers: BrokerImage, unclean: bool = False
 ) -> Decision | None:
-    partition = PartitionImage(
-        leader=leader, leader_epoch=5, replicas=replicas, isr=isr, partition_epoch=9, eligible_leader_replicas={8: 3}
-    )
+    partition = PartitionImage(leader=leader, leader_epoch=5, replicas=replicas, isr=isr, partition_epoch=9)
     return choose_leader(partition, {broker.node_id: broker for broker in brokers}, unclean=unclean)
 
 
 def _state(leader: int, leader_epoch: int, isr: dict[int, int]) -> PartitionState:
-    return PartitionState(leader, leader_epoch, isr, 10, elr={8: 3})
+    return PartitionState(leader, leader_epoch, isr, 10)
 
 
 def test_nothing_changes_while_the_leader_and_its_followers_serve() -> None:
@@ -183,7 +181,7 @@ def test_the_mark_of_an_unclean_election_stays_until_all_replicas_are_in_sync() 
 
 
 def _lose(leader: int, isr: dict[int, int], lost: int, *brokers: BrokerImage) -> Decision | None:
-    partition = PartitionImage(leader, 5, [1, 2, 3], isr, 9, eligible_leader_replicas={8: 3})
+    partition = PartitionImage(leader, 5, [1, 2, 3], isr, 9)
     by_id = {broker.node_id: broker for broker in brokers}
     return without(partition, lost, by_id, -by_id[lost].epoch)
 
@@ -210,3 +208,53 @@ def test_an_unclean_election_passes_over_a_lost_log() -> None:
     unclean = _decide(-1, [1, 2], {1: -10}, _broker(1, 10), _broker(2, 20), unclean=True)
 
     assert unclean == Decision(PartitionState(2, 6, {2: 20}, 10, rec=1), may_have_lost=True, is_unclean=True)
+
+
+def _decide_eligible(
+    leader: int, isr: dict[int, int], eligible: dict[int, int], *brokers: BrokerImage, min_insync: int = 2
+) -> Decision | None:
+    partition = PartitionImage(leader, 5, [1, 2, 3], isr, 9, eligible_leader_replicas=eligible)
+    return choose_leader(partition, {broker.node_id: broker for broker in brokers}, min_insync=min_insync)
+
+
+def _eligible(leader: int, epoch: int, isr: dict[int, int], eligible: dict[int, int]) -> Decision:
+    return Decision(PartitionState(leader, epoch, isr, 10, elr=eligible))
+
+
+def test_members_that_leave_an_isr_below_min_insync_replicas_are_eligible() -> None:
+    draining = _broker(2, 20, state=DRAINING)
+
+    assert _decide_eligible(1, {1: 10, 2: 20}, {}, _broker(1, 10), draining) == _eligible(1, 5, {1: 10}, {2: 20})
+    assert _decide_eligible(1, {1: 10, 2: 20}, {3: 5}, _broker(2, 20)) == _eligible(2, 6, {2: 20}, {3: 5, 1: 10})
+    enough = _decide_eligible(1, {1: 10, 2: 20, 3: 30}, {}, _broker(1, 10), _broker(2, 20))
+    assert enough == _eligible(1, 5, {1: 10, 2: 20}, {})
+
+
+def test_a_member_that_has_lost_records_is_not_eligible() -> None:
+    assert _decide_eligible(1, {1: 10, 2: 20}, {}, _broker(1, 30), _broker(2, 20)) == _eligible(2, 6, {2: 20}, {})
+
+
+def test_an_eligible_replica_leads_when_no_member_can() -> None:
+    """It stopped while the last member had lost power, but was registered still."""
+    back, lost = _broker(2, 50, intact_since=20), _broker(1, 30)
+
+    assert _decide_eligible(1, {1: 10}, {2: 20}, back) == _eligible(2, 6, {2: 50}, {1: 10})
+    assert _decide_eligible(-1, {1: 10}, {2: 20}, lost, back) == _eligible(2, 6, {2: 50}, {})
+    assert _decide_eligible(1, {1: 10}, {2: 20}, _broker(1, 10), back) is None
+
+
+def test_no_replica_that_has_lost_records_leads_while_an_eligible_one_may_return() -> None:
+    lost = _broker(1, 30)
+
+    assert _decide_eligible(1, {1: 10}, {2: 20}, lost) == _eligible(-1, 6, {1: 10}, {2: 20})
+    assert _decide_eligible(-1, {1: 10}, {2: 20}, lost) is None
+    both = Decision(PartitionState(1, 6, {1: 30}, 10, rec=1), may_have_lost=True)
+    assert _decide_eligible(-1, {1: 10}, {2: 20}, lost, _broker(2, 40)) == both
+
+
+def test_a_broker_that_has_lost_its_log_is_not_eligible() -> None:
+    brokers = {1: _broker(1, 10), 2: _broker(2, 20)}
+    partition = PartitionImage(1, 5, [1, 2, 3], {1: 10}, 9, eligible_leader_replicas={2: 20})
+
+    assert without(partition, 2, brokers, -20, min_insync=2) == _eligible(1, 5, {1: 10}, {})
+    assert without(partition, 1, brokers, -10, min_insync=2) == _eligible(2, 6, {2: 20}, {})
