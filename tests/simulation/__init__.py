@@ -24,6 +24,8 @@ metadata store beyond a network. One seed has one run, in any process: begin wit
 | `cluster` | three brokers, and what can be done to them |
 | `nemesis` | the faults of a run |
 | `client`, `workload` | the clients of a run |
+| `members` | the members of a group, of one of both protocols |
+| `owned_group` | what the members were told and committed |
 | `history` | what the clients did and saw |
 | `state` | the metadata, and the rules for its changes |
 | `invariants` | the rules between the brokers |

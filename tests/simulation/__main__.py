@@ -105,7 +105,8 @@ def _print_outcome(outcome: Outcome) -> None:
     _print_first(f"  FAILURE {failure}" for failure in outcome.failures)
     print(
         f"seed {outcome.seed}: {len(outcome.failures)} failures, {outcome.acknowledged} batches acknowledged,"
-        f" {outcome.leader_changes} new leaders, {outcome.deliveries} deliveries, trace {outcome.fingerprint:08x}"
+        f" {outcome.leader_changes} new leaders, {outcome.member_commits} commits of members in"
+        f" {outcome.generations} generations, {outcome.deliveries} deliveries, trace {outcome.fingerprint:08x}"
     )
 
 

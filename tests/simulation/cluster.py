@@ -34,6 +34,8 @@ from tests.simulation.world import World
 from tests.storage.simulated_disk import Directory, SimulatedFiles
 
 NODE_IDS = (1, 2, 3)
+SESSION_MS = 3000
+"""The time after which a group removes a silent member."""
 STORE = "store"
 CLIENTS = "clients"
 _RESTART_SECONDS = 0.5
@@ -46,6 +48,11 @@ PROPERTIES = {
     "min.insync.replicas": "2",
     "offsets.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": f"{SESSION_MS}",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "500",
     "auto.create.topics.enable": "false",
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.wait.max.ms": "500",
@@ -229,6 +236,15 @@ class Cluster:
             self.world.note(f"resume {node_id}")
             node.is_paused = False
             node.host.loop.resume()
+
+    def serves_undisturbed(self, node_id: int) -> bool:
+        """Return whether a broker serves, and nothing disturbs the store, the ways to it, and the broker's disk."""
+        node, store, network = self.nodes[node_id], self.store_host.loop, self.network
+        if not node.has_started or node.is_stopping or node.is_paused or node.host.loop is None or node.disk.slowness:
+            return False
+        ways = {way for each in self.nodes for way in ((f"node-{each}", STORE), (STORE, f"node-{each}"))}
+        disturbed = [*filter(network.is_cut, ways), *ways & network.slowness.keys(), *ways & network.lost_share.keys()]
+        return store is not None and not store.is_paused and not disturbed
 
     # --------------------------------------------------------------------------------------------------------- clients
 

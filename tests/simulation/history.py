@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.simulation.owned_group import OwnedGroup
+
 Partition = tuple[bytes, int]
 
 
@@ -45,6 +47,7 @@ class History:
     def __init__(self, fail: Callable[[str], None]) -> None:
         self.partitions: dict[Partition, PartitionHistory] = {}
         self.groups: dict[str, GroupHistory] = {}
+        self.owned_groups: dict[str, OwnedGroup] = {}
         self.names: dict[bytes, str] = {}
         self.deleted: set[bytes] = set()  # ids of topics whose deletion was acknowledged
         self._fail = fail

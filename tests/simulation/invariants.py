@@ -7,6 +7,9 @@
 - A high watermark does not fall in a leader epoch, is not above the end of the log, and does not move while fewer
   replicas are in sync than min.insync.replicas.
 
+- A partition is led within `LED_SECONDS` while a replica can lead: it was in sync or eligible, has lost nothing since,
+  its process serves, and nothing disturbs the store and the way to it.
+
 `check_healed` is called when nothing disturbs the cluster any more.
 """
 
@@ -21,6 +24,8 @@ from tests.simulation.cluster import PROPERTIES, Cluster, Node
 from tests.simulation.history import Partition
 from tests.simulation.state import StoredState
 
+LED_SECONDS = 10.0
+"""The longest time without a leader while a replica can lead, in virtual time."""
 _MIN_ISR = int(PROPERTIES["min.insync.replicas"])
 
 
@@ -32,6 +37,7 @@ class Invariants:
         self._state = state
         self._fail = fail
         self._high_watermarks: dict[tuple[int, int, Partition, int], int] = {}
+        self._unled_since: dict[tuple[Partition, int], float] = {}  # by partition, and a broker that can lead it
         self._with_few: dict[tuple[object, ...], int] = {}  # with fewer replicas in sync than an acknowledgement needs
 
     def partition(self, node: Node, partition: Partition) -> BrokerPartition | None:
@@ -50,6 +56,7 @@ class Invariants:
         return replica.maximal_isr()
 
     def check(self) -> None:
+        self._check_led()
         for partition, state in self._state.partitions.items():
             node = self._cluster.nodes.get(state.leader)
             leader = None if node is None else self.partition(node, partition)
@@ -62,6 +69,24 @@ class Invariants:
                     self._fail(
                         f"{leader!r}: committed up to {leader.high_watermark}, but {member} may lead and ends at {end}"
                     )
+
+    def _check_led(self) -> None:
+        now = self._cluster.world.now
+        unled = {}
+        serving = [node for node in self._cluster.nodes.values() if self._cluster.serves_undisturbed(node.node_id)]
+        for partition, state in self._state.partitions.items():
+            if not serving or self.maximal_isr(state.leader, partition, state.leader_epoch) is not None:
+                continue
+            for node in serving:
+                epoch_in_isr = {**state.elr, **state.isr}.get(node.node_id)
+                registered = self._state.brokers.get(node.node_id)
+                if epoch_in_isr is None or registered is None or registered.intact_since > epoch_in_isr:
+                    continue
+                since = unled[partition, node.node_id] = self._unled_since.get((partition, node.node_id), now)
+                if now - since > LED_SECONDS:
+                    name = f"{partition[0].hex()[:6]}-{partition[1]}"
+                    self._fail(f"{name} is not led for {LED_SECONDS} s, although {node.node_id} can lead: {state}")
+        self._unled_since = unled
 
     def _check_high_watermark(self, node: Node, partition: Partition, leader: BrokerPartition) -> None:
         key = (node.node_id, len(node.brokers), partition, leader.leader_epoch)

@@ -123,6 +123,10 @@ class NodeLoop(asyncio.AbstractEventLoop):
             self._is_queued = True
             self._world.wake(self)
 
+    @property
+    def is_paused(self) -> bool:
+        return self._paused
+
     def pause(self) -> None:
         self._paused = True
 

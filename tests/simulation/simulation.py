@@ -22,7 +22,8 @@ from typing import NamedTuple
 from odradek.broker.metadata.store.store import Batch
 from tests.simulation.cluster import NODE_IDS, Cluster
 from tests.simulation.history import History, Partition
-from tests.simulation.invariants import Invariants
+from tests.simulation.invariants import LED_SECONDS, Invariants
+from tests.simulation.members import ClassicMember, ConsumerMember
 from tests.simulation.nemesis import Nemesis, Step, draw_schedule
 from tests.simulation.state import StoredState
 from tests.simulation.workload import Workload
@@ -31,7 +32,6 @@ from tests.simulation.world import EndlessLoopError, World
 START_SECONDS = 10.0
 """The longest time in which an undisturbed cluster starts."""
 FAULT_SECONDS = 20.0
-LED_SECONDS = 10.0
 WRITE_SECONDS = 8.0
 """The time within which a writer finds the leader again: a request that was held up, and one more."""
 IN_SYNC_SECONDS = 20.0
@@ -42,6 +42,10 @@ _READ_SECONDS = 20.0
 
 SYNCED_SHARE = 0.25
 """The share of seeds in which each broker syncs before it acknowledges: then all replicas may lose power together."""
+
+MEMBERS = 3
+COMMIT_SECONDS = 12.0
+"""The time within which a group commits again: its members find the coordinator, and the silent ones are removed."""
 
 PLAIN, SYNCED, BRIEF = "plain", "synced", "brief"
 
@@ -56,6 +60,8 @@ class Outcome(NamedTuple):
     acknowledged: int
     leader_changes: int
     deliveries: int
+    member_commits: int = 0
+    generations: int = 0
 
 
 class _Run:
@@ -66,6 +72,7 @@ class _Run:
         self.steps = list(steps) if steps is not None else draw_schedule(seed, 0.0, FAULT_SECONDS)
         self.state = StoredState(world.fail, self._maximal_isr)
         self.is_synced = random.Random(f"synced {seed}").random() < SYNCED_SHARE
+        self.protocol = random.Random(f"protocol {seed}").choice((ClassicMember, ConsumerMember))
         properties = {"log.flush.interval.messages": "1"} if self.is_synced else {}
         self.cluster = cluster = Cluster(world, self._changed, properties)
         self.invariants = Invariants(cluster, self.state, world.fail)
@@ -94,7 +101,7 @@ class _Run:
         if not self._wait(self.invariants.led, LED_SECONDS):
             world.fail(f"not led {LED_SECONDS} s after healing: {self.invariants.describe()}")
         stopped = self._in_clients(self._finish_writing())
-        self._wait(stopped.done, WRITE_SECONDS + 1)
+        self._wait(stopped.done, WRITE_SECONDS + COMMIT_SECONDS + 1)
         if not self._wait(self.invariants.in_sync, IN_SYNC_SECONDS):
             world.fail(f"not in sync {IN_SYNC_SECONDS} s after healing: {self.invariants.describe()}")
         checked = self._in_clients(self._read_everything())
@@ -137,12 +144,15 @@ class _Run:
             workload.start(workload.write(partition))
             workload.start(workload.read(partition))
         workload.start(workload.commit("g", plain, PLAIN))
+        workload.start_members("members", MEMBERS, self.protocol, (PLAIN, plain, 2))
         workload.start(workload.administrate(BRIEF))
 
     async def _finish_writing(self) -> None:
         before = self.workload.acknowledged
         if not await self.workload.acknowledges_more(before, WRITE_SECONDS):
             self.world.fail("no write is acknowledged, although every partition is led")
+        if not await self.workload.members_commit(COMMIT_SECONDS):
+            self.world.fail("no member of the group commits, although every partition is led")
         await self.workload.stop()
 
     async def _read_everything(self) -> None:
@@ -194,6 +204,8 @@ class _Run:
             self.workload.acknowledged,
             self.state.leader_changes,
             self.cluster.network.delivered,
+            sum(group.commits for group in self.history.owned_groups.values()),
+            sum(group.generations for group in self.history.owned_groups.values()),
         )
 
 

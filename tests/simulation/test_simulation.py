@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.metadata.leaders import controller
 from tests.effort import cases
 from tests.simulation.nemesis import Step
 from tests.simulation.seeds import Case, failing_cases, run, shrink
@@ -24,6 +25,18 @@ def test_no_seed_finds_a_contradiction(case: Case) -> None:
 
     assert outcome.failures == [], f"repeat it: {case.command} --verbose"
     assert outcome.acknowledged > 0
+    assert outcome.member_commits > 0
+
+
+@pytest.mark.skipif(controller.__file__.endswith(".so"), reason="functions of compiled modules cannot be replaced")
+def test_a_partition_that_could_be_led_but_is_not_for_long_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The broker is down for longer than a partition may be without a leader; no election replaces it."""
+    steps = [Step(1.0, "kill", "1", 15.0)]
+    assert simulate(1, steps).failures == []
+
+    monkeypatch.setattr(controller, "choose_leader", lambda *_, **__: None)
+
+    assert any("is not led for 10.0 s, although" in failure for failure in simulate(1, steps).failures)
 
 
 @pytest.mark.process

@@ -4,6 +4,7 @@
 |---|---|
 | writer, one for each partition | is an idempotent producer with acks=all, and repeats a batch until it is answered |
 | reader, one for each partition | fetches on and on, and sometimes again from the beginning |
+| members of one group | own its partitions in turn, and commit (`members`): of one protocol in a run |
 | committer | commits a growing offset, and fetches it |
 | administrator | creates a topic, has it written, deletes it, and creates it again under the same name |
 """
@@ -45,6 +46,8 @@ from odradek.protocol.records.batch_header import batch_headers
 from odradek.protocol.records.record_iterator import iter_records
 from tests.simulation.client import Client, only
 from tests.simulation.history import GroupHistory, History, Partition
+from tests.simulation.members import GroupMember
+from tests.simulation.owned_group import LATEST, OwnedGroup
 
 PARTITION_BYTES: Final = 8 * 1024
 """Far below the 32 KiB from which a broker sends slices of files, which the simulated network cannot."""
@@ -224,6 +227,23 @@ class Workload:
 
     # ---------------------------------------------------------------------------------------------------------- groups
 
+    def start_members(self, name: str, count: int, protocol: type[GroupMember], topic: tuple[str, bytes, int]) -> None:
+        group = self.history.owned_groups[name] = OwnedGroup(name, self._fail)
+        for number in range(count):
+            client = self._new_client(f"member-{number}")
+            self.start(protocol(client, group, topic, lambda: self.is_over).run())
+
+    async def members_commit(self, seconds: float) -> bool:
+        """Return whether members of every group commit before the time is over."""
+        groups = self.history.owned_groups.values()
+        before = {group.name: group.commits for group in groups}
+        end = asyncio.get_running_loop().time() + seconds
+        while not (done := all(group.commits > before[group.name] for group in groups)):
+            if asyncio.get_running_loop().time() >= end:
+                break
+            await asyncio.sleep(0.2)
+        return done
+
     async def commit(self, group: str, topic_id: bytes, topic: str) -> None:
         """Commit 0, 1, 2 and so on, and check what the group has."""
         client = self._new_client(f"committer-{group}")
@@ -280,7 +300,27 @@ class Workload:
             while coordinator is None or not await self.check_group(client, coordinator, group, topic):
                 await client.pause(0.3)
                 coordinator = await self._coordinator(client, group)
+        for owned in self.history.owned_groups.values():
+            while not await self._check_owned(client, owned, topic):
+                await client.pause(0.3)
         client.close()
+
+    async def _check_owned(self, client: Client, group: OwnedGroup, topic: str) -> bool:
+        """Fetch all offsets of a group, and compare; return False if it was not answered."""
+        coordinator = await self._coordinator(client, group.name)
+        indexes = sorted(group.partitions)
+        if coordinator is None or not indexes:
+            return not indexes
+        wanted = OffsetFetchRequestGroup(
+            group.name, topics=[OffsetFetchRequestTopics(topic, partition_indexes=indexes)]
+        )
+        answer = await client.ask(coordinator, OffsetFetchRequest(groups=[wanted]), OffsetFetchResponse, version=9)
+        row = None if answer is None else only(answer.groups)
+        if row is None or row.error_code or any(each.error_code for each in only(row.topics).partitions):
+            return False
+        for each in only(row.topics).partitions:
+            group.fetched(each.partition_index, LATEST, each.committed_offset, group.least(LATEST))
+        return True
 
 
 def _records(data: Any) -> list[tuple[int, bytes]]:
