@@ -35,8 +35,11 @@ def is_due(state: GroupState, group_epoch: int, settings: ConsumerGroupSettings,
     """Return whether a target for `group_epoch` is needed and may be computed now."""
     if state.target_epoch >= group_epoch:
         return False
-    interval_ms = settings.assignment_interval_ms
-    return not state.target_timestamp or not interval_ms or now_ms >= state.target_timestamp + interval_ms
+    if not state.target_timestamp:
+        return True
+    # Negative after a wall clock was set back, or under the clock of another coordinator.
+    passed_ms = now_ms - state.target_timestamp
+    return not 0 <= passed_ms < settings.assignment_interval_ms
 
 
 def assignor_name(members: Iterable[ConsumerMember], settings: ConsumerGroupSettings) -> str:
