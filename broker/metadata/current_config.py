@@ -27,7 +27,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.config.describe import NOTHING, Texts
 from odradek.broker.config.group_config import GroupConfig, group_config
 from odradek.broker.config.topic_config import log_config, override
-from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.image import MetadataImage, TopicImage
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.structured_logging import StructuredLogger
 
@@ -67,6 +67,10 @@ class CurrentConfig:
     def log_config(self, overrides: Texts = NOTHING) -> LogConfig:
         """Return the configuration of the logs of a topic with `overrides`."""
         return override(self._log_config, overrides)
+
+    def topic_log_config(self, topic: TopicImage) -> LogConfig:
+        """Return the configuration of the logs of a topic."""
+        return self.log_config(topic.configs)
 
     def group_config(self, group_id: str) -> GroupConfig:
         """Return the configuration of a group of the consumer protocol, whether the group exists or not."""

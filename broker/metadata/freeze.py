@@ -1,11 +1,11 @@
 """The freeze: while the store does not have this broker's cluster, the broker keeps the metadata that it has.
 
 ```
-            record of the cluster gone, unreadable, of another cluster; or the store older than the image
+            record of the cluster gone, of another cluster; the store older than the image; any value unreadable
  ┌──────┐ ─────────────────────────────────────────────────────────────────────────────────────────► ┌────────┐
  │ live │                                                                                            │ frozen │
  └──────┘ ◄───────────────────────────────────────────────────────────────────────────────────────── └────────┘
-            the record is there again, with the same id: everything is read again
+            the record is there again, with the same id, and every value can be read: everything is read again
 ```
 
 Somebody has emptied etcd, deleted the namespace or restored a backup under running brokers. No change that comes with
@@ -24,7 +24,7 @@ from typing import Final
 import msgspec
 
 from odradek.broker.metadata.keys import Keys
-from odradek.broker.metadata.store.store import KV, Batch
+from odradek.broker.metadata.store.store import KV, Batch, StoreError
 from odradek.broker.metadata.values import decode_cluster
 from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.structured_logging import StructuredLogger
@@ -44,6 +44,7 @@ class Freeze:
         self._counts = counts
         self._logged_at = 0.0
         self._older: str | None = None
+        self._unreadable_at = 0
         self._over = asyncio.Event()
         self._over.set()
         self.reason: str | None = None
@@ -74,6 +75,18 @@ class Freeze:
             if key == self._keys.cluster and (reason := self._reason(record)) is not None:
                 self._freeze(reason)
                 return False
+        return True
+
+    def unreadable(self, error: StoreError, revision: int) -> None:
+        """Freeze because the store at `revision` has a value that cannot be read."""
+        self._unreadable_at = revision
+        self._freeze(str(error))
+
+    def is_unreadable(self, revision: int) -> bool:
+        """Return whether the store has not changed since a value could not be read; reminds of the freeze."""
+        if self.reason is None or revision != self._unreadable_at:
+            return False
+        self._freeze(self.reason)
         return True
 
     def thaw(self) -> None:

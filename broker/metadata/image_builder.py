@@ -39,14 +39,18 @@ Uncovered = dict[bytes, dict[int, PartitionImage]]
 _UNASSIGNED = PartitionImage(leader=-1, leader_epoch=-1, replicas=[], isr={}, partition_epoch=-1)
 
 
+class UnreadableValueError(StoreError):
+    """A key has a value that this version cannot read; the message names the key."""
+
+
 def load_image(keys: Keys, image: MetadataImage, kvs: Iterable[KV], revision: int) -> ImageChange:
-    """Return the step from `image` to that of a whole store. Raises `StoreError` for a value that cannot be read."""
+    """Return the step from `image` to that of a whole store. Raises `UnreadableValueError`."""
     loaded = next_image(keys, MetadataImage(), Batch(revision, tuple(Change(kv.key, kv) for kv in kvs))).after
     return ImageChange(image, loaded, dict.fromkeys((*image.topics_by_id, *loaded.topics_by_id)))
 
 
 def next_image(keys: Keys, image: MetadataImage, batch: Batch) -> ImageChange:
-    """Return the step from `image` by the changes of `batch`. Raises `StoreError` for a value that cannot be read."""
+    """Return the step from `image` by the changes of `batch`. Raises `UnreadableValueError`."""
     if not batch.changes:
         return ImageChange(image, msgspec.structs.replace(image, revision=batch.revision), ())
     builder = _Builder(keys, image)
@@ -54,7 +58,8 @@ def next_image(keys: Keys, image: MetadataImage, batch: Batch) -> ImageChange:
         try:
             builder.apply(change)
         except (msgspec.MsgspecError, ValueError) as error:
-            raise StoreError(f"cannot read the metadata at {change.key.decode(errors='replace')}: {error}") from error
+            key = change.key.decode(errors="replace")
+            raise UnreadableValueError(f"cannot read the metadata at {key}: {error}") from error
     return builder.build(batch.revision)
 
 

@@ -23,7 +23,7 @@ from odradek.broker.metadata.cluster_record import begin_cluster, find_cluster
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.freeze import Freeze
 from odradek.broker.metadata.image import ImageChange, MetadataImage, TopicImage
-from odradek.broker.metadata.image_builder import load_image, next_image
+from odradek.broker.metadata.image_builder import UnreadableValueError, load_image, next_image
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.membership import Membership
@@ -48,7 +48,6 @@ from odradek.broker.metadata.time_limit import limited
 from odradek.broker.metadata.values import ClusterRecord, ControllerRecord, Listener
 from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.randomness import Randomness
-from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.uuids import uuid_to_text
@@ -130,7 +129,9 @@ class Metadata:
             self._installation.software,
         )
         record = ControllerRecord(self.config.node_id, incarnation)
-        self._controller = Controller(self.store, self.keys, record, self._log_config, self._request_progress)
+        self._controller = Controller(
+            self.store, self.keys, record, self.current_config.topic_log_config, self._request_progress
+        )
         self.membership = membership = Membership(
             self.store,
             self.keys,
@@ -258,14 +259,7 @@ class Metadata:
 
     def allows_unclean(self, topic: TopicImage) -> bool:
         """Return whether a topic prefers a leader that lacks records to none."""
-        return self._log_config(topic).unclean_leader_election_enable
-
-    def min_insync_replicas(self, topic: TopicImage) -> int:
-        """Return the replicas of a topic that must be in sync for a write with acks=all."""
-        return self._log_config(topic).min_insync_replicas
-
-    def _log_config(self, topic: TopicImage) -> LogConfig:
-        return self.current_config.log_config(topic.configs)
+        return self.current_config.log_config(topic.configs).unclean_leader_election_enable
 
     async def _check_cluster(self) -> None:
         cluster_id = self._installation.cluster_id
@@ -321,11 +315,23 @@ class Metadata:
         """Read the whole store; None if the metadata are frozen. Raises `StoreError`."""
         seen = self.image.revision
         record, revision = await read_key(self.store, self.keys.cluster)
-        if not self._freeze.check(record, revision, seen):
+        if not self._freeze.check(record, revision, seen) or self._freeze.is_unreadable(revision):
             return None  # without reading the rest again and again
         kvs, revision = await self.store.range(self.keys.prefix)
         record = next((kv for kv in kvs if kv.key == self.keys.cluster), None)
-        return load_image(self.keys, self.image, kvs, revision) if self._freeze.check(record, revision, seen) else None
+        if not self._freeze.check(record, revision, seen):
+            return None
+        try:
+            return load_image(self.keys, self.image, kvs, revision)
+        except UnreadableValueError as error:
+            self._freeze_unreadable(error, revision)
+            return None
+
+    def _freeze_unreadable(self, error: UnreadableValueError, revision: int) -> None:
+        """Freeze the metadata of a broker that serves in a cluster; in any other raise `error`."""
+        if not self.is_shared or not self.image.revision:
+            raise error
+        self._freeze.unreadable(error, revision)
 
     async def _follow(self) -> None:
         while True:
@@ -333,10 +339,9 @@ class Metadata:
             self._request_progress(max(self._waiting.values(), default=0))
             try:
                 async for batch in watch:
-                    if not self._freeze.check_batch(batch):
+                    if not self._freeze.check_batch(batch) or not self._apply(batch):
                         watch.close()
                         break
-                    self._apply(batch)
                 if self.why_frozen is None:
                     return  # the store is closed
             except CompactedError:
@@ -348,8 +353,13 @@ class Metadata:
         if self._watch is not None:
             self._watch.request_progress(revision)
 
-    def _apply(self, batch: Batch) -> None:
-        change = next_image(self.keys, self.image, batch)
+    def _apply(self, batch: Batch) -> bool:
+        """Publish the image after `batch`; return False if that froze the metadata."""
+        try:
+            change = next_image(self.keys, self.image, batch)
+        except UnreadableValueError as error:
+            self._freeze_unreadable(error, batch.revision)
+            return False
         if batch.changes:
             self._publish(change)
         elif change.after.revision > self.image.revision:  # progress: no callback has work, but waits may end
@@ -357,6 +367,7 @@ class Metadata:
             if self._controller is not None:
                 self._controller.image_changed(change)
             self._wake(self.image.revision)
+        return True
 
     def _publish(self, change: ImageChange) -> None:
         self.image = image = change.after

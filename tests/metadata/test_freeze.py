@@ -156,6 +156,33 @@ async def test_a_record_of_another_cluster_is_not_accepted(store: InMemoryStore,
     assert metadata.image.topics["t"].configs == {}
 
 
+async def test_a_value_that_cannot_be_read_freezes_the_metadata_until_it_is_corrected(
+    store: InMemoryStore, start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures: list[BaseException] = []
+    metadata = await start(store, is_shared=True, failures=failures)
+    await create_topic(metadata, "t")
+    key = KEYS.topic_config("t")
+
+    await store.txn((), (Put(key, b"no json"),))
+    await _frozen(metadata)
+
+    assert metadata.why_frozen is not None
+    assert key.decode() in metadata.why_frozen
+    assert metadata.image.topics["t"].configs == {}
+    with time_limit(10), pytest.raises(KafkaError, match="did not answer in time"):
+        await create_topic(metadata, "another")
+    await metadata.check_cluster()
+    assert metadata.why_frozen is not None
+
+    await store.txn((), (Put(key, b'{"retention.ms":"1"}'),))
+
+    await until(metadata, lambda image: image.topics["t"].configs == {"retention.ms": "1"})
+    await _become(lambda: metadata.why_frozen is None)
+    await create_topic(metadata, "another")
+    assert failures == []
+
+
 async def test_a_broker_that_lost_its_session_does_not_register_in_an_emptied_store(
     store: InMemoryStore, start: Start
 ) -> None:

@@ -67,8 +67,7 @@ def _changes(
             continue
         # The only replica, gone: its records are lost, and it may begin anew. Others may have more than an empty log.
         lost_epoch = 0 if is_gone and partition.replicas == [node_id] else -epoch
-        decision = without(
-            partition, node_id, image.brokers, lost_epoch, min_insync=metadata.min_insync_replicas(topic)
-        )
+        least = metadata.current_config.topic_log_config(topic).min_insync_replicas
+        decision = without(partition, node_id, image.brokers, lost_epoch, min_insync=least)
         if decision is not None:
             yield StateChange(topic, index, decision)
