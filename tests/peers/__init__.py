@@ -7,10 +7,13 @@
 | `apache` | a real Apache Kafka 4.3.1 (KRaft, one node), to prove that tests expect Kafka's behaviour |
 | `etcd` | members of etcd, which is built from Go modules into `.peers/` |
 | `java` | Kafka's own tools of the same release, from Maven Central into `.peers/` |
+| `java_machine` | one Java machine whose objects tests use, for clients and tools |
 | `connector` | Spark's connector for Kafka, likewise |
 | `maven` | fetches the jars |
 | `kcat` | kcat, from the distribution's packages |
 | `clients` | one interface to confluent-kafka, aiokafka, kafka-python and the bundled client |
+| `transactional` | one interface to the transactions of confluent-kafka, aiokafka, kafka-python and Java |
+| `features` | finalized features of a server |
 | `group_member` | a member of a group, as a process of its own |
 | `topics`, `series` | a test's own topics; the metrics of a server |
 | `availability` | installing what is missing |

@@ -29,6 +29,7 @@ PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
 REASSIGN_PARTITIONS_COMMAND = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 TOPIC_COMMAND = "org.apache.kafka.tools.TopicCommand"
 TRANSACTIONAL_MESSAGE_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
+TRANSACTIONS_COMMAND = "org.apache.kafka.tools.TransactionsCommand"
 API_VERSIONS_COMMAND = "org.apache.kafka.tools.BrokerApiVersionsCommand"
 
 # A tool runs for seconds: the first compiler and the serial collector start fastest.
@@ -38,21 +39,23 @@ SHARED_CLASSES = "-Xshare:auto"
 QUICK_START = (*FOR_SECONDS.split(), SHARED_CLASSES, "-Xmx256m")
 
 
-def command(main_class: str, *arguments: str, options: Sequence[str] = QUICK_START) -> list[str]:
-    """The command line of a class in Kafka's jars; fetches the jars once for each checkout."""
+def command(
+    main_class: str, *arguments: str, options: Sequence[str] = QUICK_START, libraries: Sequence[Path] = ()
+) -> list[str]:
+    """The command line of a class in Kafka's jars or `libraries`; fetches Kafka's jars once for each checkout."""
     if SHARED_CLASSES in options:
         options = (*options, f"-XX:SharedArchiveFile={_archive()}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-    return _command(main_class, *arguments, options=options)
+    return _command(main_class, *arguments, options=options, libraries=libraries)
 
 
-def _command(main_class: str, *arguments: str, options: Sequence[str]) -> list[str]:
+def _command(main_class: str, *arguments: str, options: Sequence[str], libraries: Sequence[Path] = ()) -> list[str]:
     """The class path contains only jars: with a directory in it Java does not share classes."""
     return [
         program("java", "default-jre-headless"),
         *options,
         f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",
         "-cp",
-        f"{maven.libraries(f'kafka-{KAFKA_VERSION}', HERE / 'pom.xml')}/*",
+        ":".join([f"{maven.libraries(f'kafka-{KAFKA_VERSION}', HERE / 'pom.xml')}/*", *map(str, libraries)]),
         main_class,
         *arguments,
     ]
