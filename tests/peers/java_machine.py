@@ -12,15 +12,20 @@ with JavaMachine() as machine:
 from __future__ import annotations
 
 import subprocess
+from functools import reduce
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import py4j
-from py4j.java_gateway import GatewayParameters, JavaGateway, java_import
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JJavaError
 
 from tests.peers import java
 from tests.peers.availability import unavailable
+
+_UTILS = "org.apache.kafka.common.utils"
+_EXIT = "exit with status {}"
 
 
 class JavaMachine:
@@ -34,7 +39,7 @@ class JavaMachine:
         self._gateway = JavaGateway(
             gateway_parameters=GatewayParameters(port=int(port), auth_token=token, auto_convert=True)
         )
-        java_import(self._gateway.jvm, "java.util.*")
+        self._throw_on_exit()
         return self
 
     def __exit__(
@@ -66,15 +71,38 @@ class JavaMachine:
         return array
 
     def run(self, main_class: str, *arguments: str) -> str:
-        """Run the `main` of a tool and return its output. The tool must succeed: another exit ends the machine."""
+        """Run the `main` of a tool and return its output. Fails if the tool exits with a status that is not 0."""
         system = self.named("System")
         before, printed = system.out, self.new("java.io.ByteArrayOutputStream")
         system.setOut(self.new("java.io.PrintStream", printed))
         try:
             self.named(main_class).main(self.strings(*arguments))
+        except Py4JJavaError as error:
+            if error.java_exception.getMessage() != _EXIT.format(0):
+                raise
         finally:
             system.setOut(before)
         return str(printed.toString())
+
+    def _throw_on_exit(self) -> None:
+        """Replace the procedure by which Kafka's tools end the machine: it throws, with the status in the message."""
+        class_named = self.named("Class").forName
+        handles, method_type = self.named("java.lang.invoke.MethodHandles"), self.named("java.lang.invoke.MethodType")
+        string, integer = class_named("java.lang.String"), self.named("Integer").TYPE
+        void, exception = self.named("Void").TYPE, class_named("java.lang.IllegalStateException")
+        lookup = handles.publicLookup()
+        status = lookup.findVirtual(string, "concat", method_type.methodType(string, string)).bindTo(_EXIT.format(""))
+        steps = (
+            lookup.findStatic(class_named("java.lang.Integer"), "toString", method_type.methodType(string, integer)),
+            status,
+            lookup.findConstructor(exception, method_type.methodType(void, string)),
+            handles.throwException(void, exception),
+        )
+        throw = reduce(handles.filterReturnValue, steps)
+        throw = handles.dropArguments(throw, 1, [string])
+        procedure = class_named(f"{_UTILS}.Exit$Procedure")
+        proxy = self.named("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(procedure, throw)
+        self.named(f"{_UTILS}.Exit").setExitProcedure(proxy)
 
 
 def _jar() -> Path:
