@@ -44,7 +44,7 @@ def tool(server: Server) -> Iterator[Tool]:
             printed = machine.run(java.TRANSACTIONS_COMMAND, "--bootstrap-server", server.bootstrap, *arguments)
             if not printed.strip():
                 return []
-            header, *rows = [line.split("\t") for line in printed.splitlines()]
+            header, *rows = [line.removesuffix("\t").split("\t") for line in printed.splitlines()]
             names = [name.strip() for name in header]
             return [dict(zip(names, [each.strip() for each in row], strict=True)) for row in rows]
 

@@ -35,6 +35,10 @@ _WAIT = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
+    # The leader of a new topic, and a coordinator that is away for an older producer.
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
 }
 
 
@@ -56,6 +60,10 @@ class RawProducer:
         self.timeout_ms = timeout_ms
         self.producer_id, self.epoch = -1, -1
         self._sequences: dict[tuple[str, int], int] = {}
+
+    def use(self, wire: Wire) -> None:
+        """Go on with another connection."""
+        self._wire = wire
 
     async def init(self) -> None:
         """Get an id and an epoch; the present ones, if there are any, are not sent."""
