@@ -6,15 +6,27 @@ apache` two Apache Kafkas are compared: fields that differ then must not be comp
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.interop.conftest import KINDS
-from tests.interop.differential import cluster, configs, groups, partitions, topics
+from tests.interop.differential import cluster, configs, groups, partitions, topics, transactions
 from tests.interop.differential.playing import Server, Step, play
+from tests.peers import features
 from tests.peers import server as peers
 
+OF_TRANSACTIONS = {
+    "initialising producers": transactions.INITIALISING,
+    "adding partitions to transactions": transactions.ADDING,
+    "ending transactions": transactions.ENDING,
+    "producing in transactions": transactions.PRODUCING,
+    "offsets in transactions": transactions.OFFSETS,
+    "markers of transactions": transactions.MARKING,
+    "listing transactions": transactions.LISTING,
+    "levels of transaction.version": transactions.LEVELS,
+}
 SCRIPTS = {
     "creating topics": topics.CREATING,
     "deleting topics": topics.DELETING,
@@ -31,6 +43,7 @@ SCRIPTS = {
     "every version of a member": groups.JOINING,
     "static members": groups.STATIC_MEMBERS,
     "outsiders": groups.OUTSIDERS,
+    **OF_TRANSACTIONS,
 }
 
 
@@ -47,6 +60,8 @@ def subject(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[pee
 async def test_the_responses_are_equal(
     script: Sequence[Step], reference: peers.Server, subject: peers.Server, kind: str
 ) -> None:
+    if script in OF_TRANSACTIONS.values() and not await asyncio.to_thread(features.serves_transactions, subject):
+        pytest.skip("the server has no transactions")
     differences = await play(
         script, Server(reference.port, str(reference.log_dir)), Server(subject.port, str(subject.log_dir))
     )

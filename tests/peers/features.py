@@ -48,13 +48,16 @@ async def _level(wire: Wire, feature: str) -> int:
 
 
 def require_transactions(server: Server) -> None:
-    """Skip the tests if the server does not have transactions."""
+    """Skip the tests if the server does not have transactions, and end it."""
+    if not serves_transactions(server):
+        server.kill()
+        pytest.skip("the server has no transactions")
 
-    async def serves_them() -> bool:
+
+def serves_transactions(server: Server) -> bool:
+    async def has_end_txn() -> bool:
         async with Wire(server.host, server.port) as wire:
             versions = await wire.ask(ApiVersionsRequest("test", "1"), 4)
         return any(each.api_key == _END_TXN for each in versions.api_keys)
 
-    if not asyncio.run(serves_them()):
-        server.kill()
-        pytest.skip("the server has no transactions")
+    return asyncio.run(has_end_txn())

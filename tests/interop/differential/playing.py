@@ -22,6 +22,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from odradek.protocol.messages.end_txn import EndTxnResponse
+from odradek.protocol.messages.init_producer_id import InitProducerIdResponse
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.schema import ZERO_UUID, Message
 from tests.wire import Wire
@@ -30,7 +32,12 @@ ATTEMPTS = 100
 PAUSE = 0.05
 """Seconds between two attempts."""
 
-_UNPREDICTABLE = frozenset({"throttle_time_ms", "cluster_id", "host", "port", "usable_bytes"})
+_UNPREDICTABLE = frozenset(
+    {
+        "throttle_time_ms", "cluster_id", "host", "port", "usable_bytes",
+        "transaction_start_time_ms", "last_timestamp", "coordinator_epoch",
+    }
+)  # fmt: skip
 _TEXT = "error_message"
 _UUID_LENGTH = 36
 """The end of a member id that a server assigned; no id of a script ends like this."""
@@ -43,6 +50,7 @@ class Seen:
         self.log_dir = log_dir
         self.topic_ids: dict[str, bytes] = {}
         self.member_ids: list[str] = []  # of classic groups, in the order of their assignment
+        self.producer_ids: list[int] = []  # likewise
 
     def note(self, answer: Any) -> None:
         for structure in _structures(answer):
@@ -56,12 +64,18 @@ class Seen:
         if len(member_id) > _UUID_LENGTH and member_id not in self.member_ids:
             self.member_ids.append(member_id)
 
+    def note_producer(self, answer: Any) -> None:
+        if isinstance(answer, InitProducerIdResponse | EndTxnResponse):
+            new = {answer.producer_id} - {-1, *self.producer_ids}
+            self.producer_ids += new
+
 
 class Step(NamedTuple):
     """One request.
 
-    `reads`: it changes nothing and may be repeated. `differs`: the reason why the responses are not equal. `counts`:
-    the part of a response that is compared, if other tests may affect the rest.
+    `reads`: it changes nothing and may be repeated, until both responses are `ready` and equal. `differs`: the reason
+    why the responses are not equal. `counts`: the part of a response that is compared, if other tests may affect the
+    rest.
     """
 
     request: Message | Callable[[Seen], Message]
@@ -69,6 +83,7 @@ class Step(NamedTuple):
     reads: bool = False
     differs: str = ""
     counts: Callable[[Any], Any] = lambda answer: answer
+    ready: Callable[[Any], bool] = lambda _: True
 
 
 def accepted(step: Step, reason: str) -> Step:
@@ -105,18 +120,23 @@ async def play(steps: Sequence[Step], reference: Server, subject: Server) -> dic
 
 async def _differences(step: Step, sides: Collection[tuple[Wire, Seen]]) -> list[Difference]:
     found: list[Difference] = []
+    answers: list[Any] = []
+    ready = True
     for _ in range(ATTEMPTS if step.reads else 1):
-        answers = []
+        answers, ready = [], True
         for wire, seen in sides:
             request = step.request if isinstance(step.request, Message) else step.request(seen)
             answer = await wire.ask(request, step.version)
             seen.note(answer)
+            if not step.reads:
+                seen.note_producer(answer)
             answers.append(plain(step.counts(answer), seen))
+            ready = ready and step.ready(answer)
         found = [Difference(*difference) for difference in compare(*answers)]
-        if not found:
+        if ready and not found:
             break
         await asyncio.sleep(PAUSE)
-    return found
+    return found or ([] if ready else [Difference("never ready", *answers)])
 
 
 def plain(value: Any, seen: Seen) -> Any:
@@ -135,6 +155,8 @@ def plain(value: Any, seen: Seen) -> Any:
 def _plain_field(name: str, value: Any, seen: Seen) -> Any:
     if isinstance(value, str) and seen.log_dir in value:
         return value.replace(seen.log_dir, "LOG_DIR")
+    if name == "producer_id" and value in seen.producer_ids:
+        return f"producer {seen.producer_ids.index(value)}"
     if isinstance(value, str) and value in seen.member_ids:
         return f"id of member {seen.member_ids.index(value)}"
     return plain(value, seen)
