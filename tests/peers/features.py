@@ -14,7 +14,6 @@ from tests.wire import Wire
 
 TRANSACTION_VERSION = "transaction.version"
 UPGRADE, SAFE_DOWNGRADE = 1, 2
-_END_TXN = 26
 _ATTEMPTS = 1000
 _PAUSE = 0.02
 
@@ -55,9 +54,10 @@ def require_transactions(server: Server) -> None:
 
 
 def serves_transactions(server: Server) -> bool:
-    async def has_end_txn() -> bool:
-        async with Wire(server.host, server.port) as wire:
-            versions = await wire.ask(ApiVersionsRequest("test", "1"), 4)
-        return any(each.api_key == _END_TXN for each in versions.api_keys)
+    """Whether the second version of the protocol is finalized."""
 
-    return asyncio.run(has_end_txn())
+    async def finalized() -> int:
+        async with Wire(server.host, server.port) as wire:
+            return await _level(wire, TRANSACTION_VERSION)
+
+    return asyncio.run(finalized()) > 0
