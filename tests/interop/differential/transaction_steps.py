@@ -47,7 +47,7 @@ GROUP_KEY, TRANSACTION_KEY = 0, 1
 
 
 DATA = {TOPIC: [0, 1]}
-START = [Step(DeleteTopicsRequest(topic_names=[TOPIC]), 5), create(TOPIC, 3), offsets(TOPIC, 3, -1)]
+START = [Step(DeleteTopicsRequest(topic_names=[TOPIC], timeout_ms=30_000), 5), create(TOPIC, 3), offsets(TOPIC, 3, -1)]
 """The first steps of each script: a new topic. The first script has none to delete."""
 
 

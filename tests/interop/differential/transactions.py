@@ -244,7 +244,6 @@ MARKING = [
     init("mark"),
     send("mark", P(0), 0),
     send("mark", P(0), 0, partition=1),
-    mark(P(0), -1, {TOPIC: [0]}, coordinator_epoch=0),
     mark(P(0), 0, {TOPIC: [0]}, version=2, transaction_version=2),  # not above the producer's
     mark(P(0), 1, {TOPIC: [0]}, version=2, transaction_version=2),
     mark(P(0), 1, {TOPIC: [0]}, version=2, transaction_version=2),  # again
