@@ -13,9 +13,10 @@ the refused records (KIP-467) are in the response from version 8 on; from versio
 carries the current leader and its address. Only an administrative client may write to internal topics:
 INVALID_TOPIC_EXCEPTION. A zstd batch before version 7 (KIP-110) is UNSUPPORTED_COMPRESSION_TYPE.
 
-A transactional batch without a transactional id in the request is TRANSACTIONAL_ID_AUTHORIZATION_FAILED. With one it is
-NOT_ENOUGH_REPLICAS, as from an Apache Kafka that cannot reach the transaction coordinator (there is none here yet):
-even old producers retry that error.
+Before the first batch of a transaction, the coordinator checks that the partition belongs to it (versions up to 11), or
+adds it (`request.transactional_produce`, with the errors of `coordinator.transactions.verification`). Transactional
+batches without a transactional id fail the request with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, those of two producers
+with INVALID_PRODUCER_ID_MAPPING.
 
 Most requests are answered without waiting: small appends run on the event loop, and with a single replica the high
 watermark follows at once. A large append or a flush returns a future; acks=-1 with followers waits in the produce
@@ -28,6 +29,7 @@ import asyncio
 from collections.abc import Awaitable, Hashable
 from typing import Final, NamedTuple
 
+from odradek.broker.coordinator.transactions.transaction_coordinator import PartitionErrors
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.partition import ACKS_ALL, Partition
@@ -37,6 +39,7 @@ from odradek.broker.request.endpoints import current_leader
 from odradek.broker.request.row_errors import as_row_error
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.request.transactional_produce import TransactionalProduce
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.refusals import InvalidRecordsError
 from odradek.protocol.compression.codecs import Codec
@@ -92,8 +95,17 @@ def handle(
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
     work = _Produce(services, context, request)
     partitions_count = 0
+    is_transactional = False
     for topic in request.topic_data:
         partitions_count += len(topic.partition_data)
+        for data in topic.partition_data:
+            records = data.records
+            if records and len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL_BIT:
+                is_transactional = True
+    if is_transactional:
+        verifying = work.verify()
+        if verifying is not None:
+            return work.append_verified(verifying, partitions_count)
     if partitions_count > _LONG:
         return work.append_in_slices()
     for topic in request.topic_data:
@@ -133,6 +145,7 @@ class _Produce:
         "_now_ms",
         "_request",
         "_services",
+        "_transactional",
         "_unacknowledged",
         "appending",
         "response",
@@ -143,11 +156,31 @@ class _Produce:
         self.appending: list[_Appending] = []
         self._unacknowledged: list[_Unacknowledged] = []
         self._failure: KafkaError | None = None
+        self._transactional: TransactionalProduce | None = None
         self._services = services
         self._context = context
         self._request = request
         self._acks = request.acks
         self._now_ms = services.clock.time_ms()
+
+    def verify(self) -> Awaitable[PartitionErrors] | None:
+        """Begin to verify the transactional batches. Raises KafkaError if the request as a whole fails."""
+        transactional = TransactionalProduce(self._services, self._request, self._context.api_version)
+        verifying = transactional.begin(self._now_ms)
+        self._transactional = transactional
+        return verifying
+
+    async def append_verified(
+        self, verifying: Awaitable[PartitionErrors], partitions_count: int
+    ) -> ProduceResponse | None:
+        """Append when the transaction coordinator has answered, and respond as `handle` does."""
+        assert self._transactional is not None
+        await self._transactional.finish(verifying)
+        if partitions_count > _LONG:
+            return await self.append_in_slices()
+        for _ in self._append_all():
+            pass
+        return await self._wait()
 
     def append(self, topic: TopicProduceData, data: PartitionProduceData) -> PartitionProduceResponse:
         """Append one partition's batch and return its row, which is completed later if the append has not ended."""
@@ -164,13 +197,15 @@ class _Produce:
             not records
             or (version < _FIRST_VERSION_WITH_ZSTD and _is_zstd(records))
             or (partition.topic in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT_ID)
-            or (len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL_BIT)
         ):
             self._fail(topic, row, self._refusal(partition, records, version))
             return row
         leader_epoch = partition.leader_epoch
         try:
-            append = partition.append_as_leader(records, self._acks, self._now_ms)
+            if self._transactional is None:
+                append = partition.append_as_leader(records, self._acks, self._now_ms)
+            else:
+                append = self._transactional.append(partition, records, self._acks, self._now_ms)
         except Exception as error:  # noqa: BLE001 - a defect fails this partition only
             self._refused(topic, row, partition, len(records), error)
         else:
@@ -186,22 +221,17 @@ class _Produce:
             return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{partition.topic} is written by brokers only")
         if not records:
             return KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch for each partition")
-        if version < _FIRST_VERSION_WITH_ZSTD and _is_zstd(records):
-            return KafkaError(
-                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-                f"Produce requests with version {version} are not allowed to use ZStandard compression",
-            )
-        if self._request.transactional_id is None:
-            return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "there is no transactional id")
         return KafkaError(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            "Unable to verify the partition has been added to the transaction. "
-            "Underlying error: COORDINATOR_NOT_AVAILABLE",
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"Produce requests with version {version} are not allowed to use ZStandard compression",
         )
 
     async def append_in_slices(self) -> ProduceResponse | None:
         """Append to many partitions, and respond as `handle` does."""
         await self._services.time_slices.finish(self._append_all(), None)
+        return await self._wait()
+
+    async def _wait(self) -> ProduceResponse | None:
         if self.appending:
             return await self.wait_for_appends()
         answer = self.answer()

@@ -10,6 +10,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
 from odradek.broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
+from odradek.broker.coordinator.transactions.verification import TransactionVerifier
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.metrics.counts.metrics import Metrics
@@ -32,6 +33,7 @@ class Services:
     groups: GroupCoordinator
     local_markers: LocalMarkers
     transactions: TransactionCoordinator
+    transaction_verifier: TransactionVerifier
     fetch_sessions: FetchSessions
     fetch_purgatory: Purgatory[FetchResponse]
     produce_purgatory: Purgatory[ProduceResponse]

@@ -24,6 +24,7 @@ from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
 from odradek.broker.coordinator.transactions.marker_sender import MarkerSender
 from odradek.broker.coordinator.transactions.other_brokers import OtherBrokers
 from odradek.broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
+from odradek.broker.coordinator.transactions.verification import TransactionVerifier
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
@@ -129,6 +130,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
     )
     producer_ids = ProducerIdBlocks(metadata)
     local_markers = LocalMarkers(partitions, groups, clock, purgatories.groups)
+    other_brokers = _other_brokers(base, replication)
     transactions = TransactionCoordinator(
         config=config,
         clock=clock,
@@ -138,7 +140,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         tasks=base.tasks,
         purgatory=purgatories.groups,
         producer_ids=producer_ids,
-        markers=MarkerSender(config.node_id, metadata, local_markers, _other_brokers(base, replication), base.tasks),
+        markers=MarkerSender(config.node_id, metadata, local_markers, other_brokers, base.tasks),
         read_only=base.read_only,
     )
     handlers = HandlerTable(read_only=base.read_only)
@@ -150,6 +152,9 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         groups=groups,
         transactions=transactions,
         local_markers=local_markers,
+        transaction_verifier=TransactionVerifier(
+            config.node_id, transactions, other_brokers, lambda: metadata.config, clock
+        ),
         fetch_sessions=FetchSessions(
             config.max_incremental_fetch_session_cache_slots,
             clock,

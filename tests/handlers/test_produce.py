@@ -165,16 +165,6 @@ async def test_a_duplicate_batch_returns_its_first_offset(wire: Wire) -> None:
     assert values_in(await fetch(wire, "t")) == [b"a", b"b"]
 
 
-async def test_transactional_batches_are_refused(wire: Wire) -> None:
-    await create(wire, "t")
-    records = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
-
-    row = await produce(wire, "t", records)
-    assert row.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    [topic] = (await wire.ask(produce_request("t", records, transactional_id="x"), 9)).responses
-    assert topic.partition_responses[0].error_code == ErrorCode.NOT_ENOUGH_REPLICAS
-
-
 async def test_large_and_small_appends_of_a_connection_keep_their_order(wire: Wire) -> None:
     await create(wire, "t")
     values = [b"a", LARGE, b"b", LARGE, b"c"]
