@@ -50,6 +50,7 @@ ROWS: dict[int, ApiRow] = {
     25: ApiRow("add_offsets_to_txn", 0, 4),
     26: ApiRow("end_txn", 0, 5),
     27: ApiRow("write_txn_markers", 1, 2),
+    28: ApiRow("txn_offset_commit", 0, 5),
     29: ApiRow("describe_acls", 1, 3, only_reads=True),
     30: ApiRow("create_acls", 1, 3),
     31: ApiRow("delete_acls", 1, 3),

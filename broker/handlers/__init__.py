@@ -11,7 +11,7 @@ entry in `apis.not_served` is removed, this map has its name, and `make docs` ha
 |---|---|
 | `produce`, `fetch`, `list_offsets`, `offset_for_leader_epoch`, `delete_records` | records |
 | `init_producer_id`, `describe_producers` | idempotent producers |
-| `add_partitions_to_txn`, `add_offsets_to_txn`, `end_txn`, `write_txn_markers` | transactions |
+| `add_partitions_to_txn`, `add_offsets_to_txn`, `end_txn`, `txn_offset_commit`, `write_txn_markers` | transactions |
 | `describe_transactions`, `list_transactions` | transactions, for administrators |
 | `api_versions`, `metadata`, `describe_cluster`, `describe_topic_partitions` | the cluster |
 | `unregister_broker`, `update_features` | the cluster: removed brokers, levels of features |

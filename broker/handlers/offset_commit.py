@@ -15,7 +15,7 @@ from collections.abc import Awaitable
 from typing import cast
 
 from odradek.broker.coordinator.group_type import Committer
-from odradek.broker.coordinator.offsets.committed_offsets import NO_EXPIRY
+from odradek.broker.coordinator.offsets.committed_offsets import NO_EXPIRY, metadata_length
 from odradek.broker.coordinator.offsets.events import CommitOffsets
 from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
 from odradek.broker.coordinator.runtime.events import PendingReply
@@ -122,14 +122,9 @@ def _error_of(
         return ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic.partition(partition.partition_index) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if partition.committed_metadata is not None and _java_length(partition.committed_metadata) > longest:
+    if partition.committed_metadata is not None and metadata_length(partition.committed_metadata) > longest:
         return ErrorCode.OFFSET_METADATA_TOO_LARGE
     return ErrorCode.NONE
-
-
-def _java_length(text: str) -> int:
-    """The length as Java counts it, in UTF-16 code units."""
-    return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
 def _committed(

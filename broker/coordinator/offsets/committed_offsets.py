@@ -34,6 +34,11 @@ _VALUE_VERSION_WITH_EXPIRY = 1
 NO_EXPIRY = -1
 
 
+def metadata_length(metadata: str) -> int:
+    """Return what offset.metadata.max.bytes limits: the length as Java counts it, in UTF-16 code units."""
+    return len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-be", "surrogatepass")) // 2
+
+
 def commit_record(group_id: str, topic: str, partition: int, commit: CommittedOffset) -> CoordinatorRecord:
     """Return the record of a commit: in version 4 as Kafka 4.3, or 1 if the client named the time of expiry."""
     value = OffsetCommitValue(

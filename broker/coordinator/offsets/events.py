@@ -9,6 +9,7 @@ from odradek.broker.coordinator.group_type import Committer, Group
 from odradek.broker.coordinator.offsets.committed_offsets import CommittedOffsets, commit_record
 from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
 from odradek.broker.coordinator.runtime.events import Effects, Event, ProducerIdAndEpoch, TimerKey
+from odradek.broker.storage.producers.verification_state import Verification
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_groups import DeletableGroupResult
 from odradek.protocol.messages.offset_commit import OffsetCommitResponse
@@ -81,6 +82,7 @@ class CommitOffsetsInTransaction(OffsetEvent, frozen=True):
     commits: list[tuple[str, int, CommittedOffset]]
     response: TxnOffsetCommitResponse
     producer: ProducerIdAndEpoch
+    verification: Verification | None = None
 
     def effects(self, context: OffsetContext) -> Effects:
         effects = Effects(replies=[(self.pending_reply, self.response)])
@@ -91,6 +93,7 @@ class CommitOffsetsInTransaction(OffsetEvent, frozen=True):
             refuse_commit(self.response, ErrorCode.ILLEGAL_GENERATION if stale else error.code)
         else:
             effects.producer = self.producer
+            effects.verification = self.verification
             effects.records = [
                 commit_record(context.group_id, topic, index, each) for topic, index, each in self.commits
             ]

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
+from odradek.broker.storage.producers.verification_state import Verification
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.schema import Structure
 
@@ -103,6 +104,7 @@ class Effects(msgspec.Struct):
     - `follow_up`: passed to `append_completed` when the append has ended, either way.
     - `work`: a function that takes long. It runs in a thread and returns the next event for this key.
     - `producer`: the records belong to its open transaction; they count when its commit marker has been written.
+      `verification` is the proof that it is open (`storage.producers.verification_state`), None if none is needed.
     - `action`: a function that starts something outside, such as requests to other partitions. It runs on the event
       loop after everything else, and gets a function that submits an event to this key. What it submits before it
       returns is handled in the same turn of the loop, before events that waited.
@@ -116,6 +118,7 @@ class Effects(msgspec.Struct):
     replay_records: bool = True
     work: Callable[[], Any] | None = None
     producer: ProducerIdAndEpoch | None = None
+    verification: Verification | None = None
     action: Callable[[Callable[[Any], None]], None] | None = None
 
     @property

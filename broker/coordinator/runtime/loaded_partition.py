@@ -200,11 +200,12 @@ class LoadedPartition(Generic[S]):
             _complete(event, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
 
     def _carry_out(self, write: _Write) -> None:
-        if not write.effects.records:
+        effects = write.effects
+        if not effects.records:
             self._succeed(write)
             return
         try:
-            appended = self._writer.append(write.effects.records, write.effects.producer)
+            appended = self._writer.append(effects.records, effects.producer, effects.verification)
         except KafkaError as error:
             self._fail(write, error)
             return

@@ -19,6 +19,7 @@ from odradek.broker.purgatory import DelayedOperation, Purgatory
 from odradek.broker.replication.transaction_markers import TransactionMarker, append_marker
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
+from odradek.broker.storage.producers.verification_state import Verification
 from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ class PartitionWriter:
         return self.partition.is_fenced
 
     def append(
-        self, records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None = None
+        self,
+        records: Sequence[CoordinatorRecord],
+        producer: ProducerIdAndEpoch | None = None,
+        verification: Verification | None = None,
     ) -> int | asyncio.Future[int]:
         """Append the records as one batch, of the producer's transaction if there is a producer.
 
@@ -53,17 +57,21 @@ class PartitionWriter:
         coordinator, from here or from the future.
         """
         now_ms = self._clock.time_ms()
-        return self._append(lambda: self._append_batch(records, producer, now_ms))
+        return self._append(lambda: self._append_batch(records, producer, verification, now_ms))
 
     def append_marker(self, marker: TransactionMarker) -> int | asyncio.Future[int]:
         """Append a marker; everything else is as of `append`."""
         return self._append(lambda: append_marker(self.partition, marker, self._clock.time_ms()))
 
     def _append_batch(
-        self, records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None, now_ms: int
+        self,
+        records: Sequence[CoordinatorRecord],
+        producer: ProducerIdAndEpoch | None,
+        verification: Verification | None,
+        now_ms: int,
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
         batch = memoryview(self._topic.build_batch(records, now_ms, producer))
-        return self.partition.append_as_leader(batch, _ACKS_ALL, now_ms, Origin.COORDINATOR)
+        return self.partition.append_as_leader(batch, _ACKS_ALL, now_ms, Origin.COORDINATOR, verification=verification)
 
     def _append(self, append: Callable[[], AppendInfo | asyncio.Future[AppendInfo]]) -> int | asyncio.Future[int]:
         try:
@@ -139,6 +147,7 @@ _COORDINATOR_ERRORS = {
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,  # retried without looking for another
     ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_COORDINATOR,
     ErrorCode.UNKNOWN_LEADER_EPOCH: ErrorCode.NOT_COORDINATOR,
@@ -146,7 +155,10 @@ _COORDINATOR_ERRORS = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""Codes for clients of a coordinator, by the code of an append. Source: `CoordinatorOperationExceptionHelper`."""
+"""Codes for clients of a coordinator, by the code of an append or of a verification of the producer's transaction.
+
+Source: `CoordinatorOperationExceptionHelper`.
+"""
 
 
 def as_coordinator_error(error: KafkaError) -> KafkaError:

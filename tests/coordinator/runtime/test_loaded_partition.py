@@ -16,6 +16,7 @@ from odradek.broker.coordinator.runtime.events import PendingReply, ProducerIdAn
 from odradek.broker.coordinator.runtime.loaded_partition import TIMER_RETRY_MS, LoadedPartition
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.broker.replication.transaction_markers import TransactionMarker
+from odradek.broker.storage.producers.verification_state import Verification
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.counters import REMINDER, Add, Break, Computed, Counters, CounterValue, Delete
@@ -40,7 +41,10 @@ class ScriptedWriter:
         self.end_offset = 0
 
     def append(
-        self, records: Sequence[CoordinatorRecord], producer: ProducerIdAndEpoch | None = None
+        self,
+        records: Sequence[CoordinatorRecord],
+        producer: ProducerIdAndEpoch | None = None,
+        verification: Verification | None = None,
     ) -> int | asyncio.Future[int]:
         return self._append(len(records))
 

@@ -1,0 +1,213 @@
+"""TxnOffsetCommit (28), versions 0–5: commit offsets as a part of a producer's transaction.
+
+The offsets are pending until the marker of the transaction; OffsetFetch with `require_stable` answers
+UNSTABLE_OFFSET_COMMIT for them. What is checked, in this order, and the error of the rows:
+
+- The topic and the partition exist: UNKNOWN_TOPIC_OR_PARTITION. The other rows go on.
+- There is a group id: INVALID_GROUP_ID.
+- The group is coordinated here: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS (before version 2
+  COORDINATOR_NOT_AVAILABLE, because those clients stop at the other one).
+- The group's partition of `__consumer_offsets` is in the transaction. From version 5 on the coordinator of the
+  transaction adds it (KIP-890), for earlier versions it looks whether AddOffsetsToTxn did: TRANSACTION_ABORTABLE,
+  before version 4 INVALID_TXN_STATE; INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS. If
+  that coordinator cannot be reached, COORDINATOR_LOAD_IN_PROGRESS. It is not asked while the transaction is open here.
+- The metadata is not longer than offset.metadata.max.bytes: OFFSET_METADATA_TOO_LARGE. The other rows go on.
+- The group accepts the member, named from version 3 on (KIP-447): UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
+  FENCED_INSTANCE_ID.
+- The producer's epoch is the newest: INVALID_PRODUCER_EPOCH; the transaction did not end while the coordinator
+  verified it: INVALID_TXN_STATE.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import NamedTuple, cast
+
+from odradek.broker.coordinator.group_type import Committer
+from odradek.broker.coordinator.offsets.committed_offsets import NO_EXPIRY, metadata_length
+from odradek.broker.coordinator.offsets.events import CommitOffsetsInTransaction, refuse_commit
+from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
+from odradek.broker.coordinator.runtime.events import PendingReply, ProducerIdAndEpoch
+from odradek.broker.coordinator.runtime.partition_writer import as_coordinator_error
+from odradek.broker.coordinator.transactions.transaction_coordinator import PartitionErrors
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import Steps
+from odradek.broker.storage.producers.verification_state import IN_TRANSACTION, Verification
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from odradek.protocol.schema import ZERO_UUID
+
+_FIRST_VERSION_THAT_ADDS_THE_PARTITION = 5
+_FIRST_VERSION_WITH_ABORTABLE_ERRORS = 4
+_FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
+_FIRST_SEQUENCE = 0  # that of every batch of `__consumer_offsets`
+_NOT_WRITTEN = -1
+
+Answer = TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]
+
+
+def handle(services: Services, context: RequestContext, request: TxnOffsetCommitRequest) -> Steps[Answer]:
+    response = TxnOffsetCommitResponse(topics=[])
+    commits: list[tuple[str, int, CommittedOffset]] = []
+    now_ms = services.clock.time_ms()
+    longest = services.config.offset_metadata_max_bytes
+    is_decided = True
+    for wanted in request.topics:
+        topic = services.metadata.image.topics.get(wanted.name)
+        rows = []
+        for partition in wanted.partitions:
+            yield
+            code = ErrorCode.NONE
+            if topic is None or topic.partition(partition.partition_index) is None:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            elif metadata_length(partition.committed_metadata or "") > longest:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                commits.append((wanted.name, partition.partition_index, _committed(partition, now_ms)))
+            is_decided = is_decided and code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            rows.append(TxnOffsetCommitResponsePartition(partition.partition_index, code))
+        response.topics.append(TxnOffsetCommitResponseTopic(wanted.name, rows))
+    if is_decided:
+        return response  # neither the transaction nor the group has anything to decide
+    return _Commit(services, context.api_version, request, commits, response).answer()
+
+
+def error_response(request: TxnOffsetCommitRequest, code: ErrorCode, message: str) -> TxnOffsetCommitResponse:
+    topics = [
+        TxnOffsetCommitResponseTopic(
+            topic.name,
+            [TxnOffsetCommitResponsePartition(partition.partition_index, code) for partition in topic.partitions],
+        )
+        for topic in request.topics
+    ]
+    return TxnOffsetCommitResponse(topics=topics)
+
+
+class _Commit(NamedTuple):
+    """A commit of partitions that exist: verified by the transaction's coordinator, then given to the group."""
+
+    services: Services
+    version: int
+    request: TxnOffsetCommitRequest
+    commits: list[tuple[str, int, CommittedOffset]]
+    response: TxnOffsetCommitResponse
+
+    def answer(self) -> Answer:
+        """Return the response: at once if the transaction's coordinator is here and the append ends at once."""
+        try:
+            verification = self._begin_verification()
+            errors = None if verification in (None, IN_TRANSACTION) else self._verify()
+            if errors is not None and not isinstance(errors, Mapping):
+                return self._answer_later(verification, errors)
+            committed = self._commit(verification, errors)
+        except KafkaError as error:
+            return self._refuse(error)
+        return self._answer_when_committed(committed) if isinstance(committed, asyncio.Future) else committed
+
+    async def _answer_later(
+        self, verification: Verification | None, errors: Awaitable[PartitionErrors]
+    ) -> TxnOffsetCommitResponse:
+        try:
+            committed = self._commit(verification, await errors)
+            return await committed if isinstance(committed, asyncio.Future) else committed
+        except KafkaError as error:
+            return self._refuse(error)
+
+    async def _answer_when_committed(
+        self, committed: asyncio.Future[TxnOffsetCommitResponse]
+    ) -> TxnOffsetCommitResponse:
+        try:
+            return await committed
+        except KafkaError as error:
+            return self._refuse(error)
+
+    def _begin_verification(self) -> Verification | None:
+        """Return the verification to pass to the append; None if it needs none.
+
+        Raises KafkaError if the group has no id or is not coordinated here.
+        """
+        services, request = self.services, self.request
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        services.groups.shard_of(request.group_id)
+        if not self._adds and not services.transaction_verifier.is_enabled:
+            return None
+        producers = services.partitions.get(*self._group_partition).log.producers
+        begun = producers.begin_verification(
+            request.producer_id, request.producer_epoch, _FIRST_SEQUENCE, services.clock.time_ms()
+        )
+        return IN_TRANSACTION if begun is None else begun
+
+    def _verify(self) -> PartitionErrors | Awaitable[PartitionErrors]:
+        request = self.request
+        return self.services.transaction_verifier.verify(
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            [self._group_partition],
+            adds=self._adds,
+        )
+
+    def _commit(
+        self, verification: Verification | None, errors: PartitionErrors | None
+    ) -> TxnOffsetCommitResponse | asyncio.Future[TxnOffsetCommitResponse]:
+        error = None if errors is None else errors[self._group_partition]
+        if error is not None:
+            raise error
+        request = self.request
+        committer = Committer(
+            request.member_id, request.group_instance_id, request.generation_id, self.version, is_transactional=True
+        )
+        producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+        event = CommitOffsetsInTransaction(
+            PendingReply(), committer, self.commits, self.response, producer, verification
+        )
+        return cast(
+            "TxnOffsetCommitResponse | asyncio.Future[TxnOffsetCommitResponse]",
+            self.services.groups.submit(request.group_id, event),
+        )
+
+    @property
+    def _adds(self) -> bool:
+        return self.version >= _FIRST_VERSION_THAT_ADDS_THE_PARTITION
+
+    @property
+    def _group_partition(self) -> tuple[str, int]:
+        return CONSUMER_OFFSETS, self.services.groups.partition_of(self.request.group_id)
+
+    def _refuse(self, error: KafkaError) -> TxnOffsetCommitResponse:
+        refuse_commit(self.response, _code(error, self.version))
+        return self.response
+
+
+def _code(error: KafkaError, version: int) -> ErrorCode:
+    """Return the code as clients of this version understand it."""
+    code = as_coordinator_error(error).code
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and version < _FIRST_VERSION_WITH_ABORTABLE_ERRORS:
+        return ErrorCode.INVALID_TXN_STATE
+    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _FIRST_VERSION_WITH_LOAD_IN_PROGRESS:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE  # the other one is fatal to them (KAFKA-7296)
+    return code
+
+
+def _committed(partition: TxnOffsetCommitRequestPartition, now_ms: int) -> CommittedOffset:
+    return CommittedOffset(
+        partition.committed_offset,
+        partition.committed_leader_epoch,
+        partition.committed_metadata or "",
+        now_ms,
+        NO_EXPIRY,
+        ZERO_UUID,
+        _NOT_WRITTEN,
+    )

@@ -1,0 +1,371 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.coordinator.transactions.verification import PartitionErrors, TransactionVerifier
+from odradek.broker.handlers import txn_offset_commit
+from odradek.broker.request.context import ConnectionContext, RequestContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from odradek.protocol.messages.end_txn import EndTxnRequest
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
+from odradek.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from odradek.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from tests.handlers.group_members import GroupMember, find_coordinator, new_group_id
+from tests.handlers.requests import create
+from tests.wire import Wire
+
+NONE = ErrorCode.NONE
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
+FENCED = ErrorCode.INVALID_PRODUCER_EPOCH
+CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
+LAST_VERSION_BEFORE_ADDING = 4
+_RETRIED = (
+    CONCURRENT,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+Rows = dict[tuple[str, int], ErrorCode]
+
+
+class Producer:
+    """A transactional producer, request by request, that commits offsets of a group."""
+
+    def __init__(self, wire: Wire, group_id: str) -> None:
+        self.wire = wire
+        self.group_id = group_id
+        self.transactional_id = f"of-{group_id}"
+        self.producer_id = self.epoch = -1
+
+    async def init(self) -> None:
+        """Begin, or fence an earlier producer of the same id."""
+        find = FindCoordinatorRequest(key_type=1, coordinator_keys=[self.transactional_id])
+        while (await self.wire.ask(find, 4)).coordinators[0].error_code:
+            pass
+        while (answer := await self.wire.ask(InitProducerIdRequest(self.transactional_id, 60_000), 4)).error_code:
+            assert answer.error_code in _RETRIED
+        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    async def add_offsets(self) -> None:
+        request = AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, self.group_id)
+        while (code := (await self.wire.ask(request, 3)).error_code) == CONCURRENT:
+            pass
+        assert code == NONE
+
+    def request(self, offsets: dict[tuple[str, int], int], metadata: str = "note", **fields: Any) -> Any:
+        """Return a request with offsets by topic and partition; `fields` are the request's."""
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for (topic, index), offset in offsets.items():
+            row = TxnOffsetCommitRequestPartition(index, offset, committed_metadata=metadata)
+            topics.setdefault(topic, []).append(row)
+        return TxnOffsetCommitRequest(
+            **{
+                "transactional_id": self.transactional_id,
+                "group_id": self.group_id,
+                "producer_id": self.producer_id,
+                "producer_epoch": self.epoch,
+                "topics": [TxnOffsetCommitRequestTopic(name, rows) for name, rows in topics.items()],
+                **fields,
+            }
+        )
+
+    async def commit(self, version: int, offsets: dict[tuple[str, int], int], **fields: Any) -> Rows:
+        """Commit the offsets of `request`."""
+        answer = await self.wire.ask(self.request(offsets, **fields), version)
+        return {
+            (topic.name, row.partition_index): ErrorCode(row.error_code)
+            for topic in answer.topics
+            for row in topic.partitions
+        }
+
+    async def commit_one(self, version: int, offset: int = 5, **fields: Any) -> ErrorCode:
+        """Commit partition 0 of `t`, again while the markers of the transaction before it are written."""
+        while (code := (await self.commit(version, {("t", 0): offset}, **fields))["t", 0]) == CONCURRENT:
+            pass
+        return code
+
+    async def end(self, version: int = 3, *, committed: bool = True) -> None:
+        """End the transaction. From version 5 on the producer goes on with the epoch in the answer."""
+        request = EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, committed)
+        answer = await self.wire.ask(request, version)
+        assert answer.error_code == NONE
+        if version > LAST_VERSION_BEFORE_ADDING:
+            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    async def read(self, *, stable: bool = True) -> int | ErrorCode:
+        """Fetch the offset of partition 0 of `t`."""
+        topics = [OffsetFetchRequestTopics("t", partition_indexes=[0])]
+        groups = [OffsetFetchRequestGroup(self.group_id, topics=topics)]
+        [group] = (await self.wire.ask(OffsetFetchRequest(groups=groups, require_stable=stable), 8)).groups
+        [row] = group.topics[0].partitions
+        return ErrorCode(row.error_code) if row.error_code else row.committed_offset
+
+    async def read_stable(self) -> int | ErrorCode:
+        """Fetch the offset when no transaction may change it: Apache Kafka writes markers after its answer."""
+        while (found := await self.read()) == UNSTABLE:
+            pass
+        return found
+
+
+@pytest.fixture
+async def producer(wire: Wire) -> Producer:
+    """A producer with a group of its own, and the topic `t`."""
+    await create(wire, "t", partitions=2)
+    producer = Producer(wire, new_group_id())
+    await find_coordinator(wire, producer.group_id)
+    await producer.init()
+    return producer
+
+
+@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("committed", [True, False])
+async def test_offsets_count_when_the_transaction_is_committed(
+    producer: Producer, version: int, committed: bool
+) -> None:
+    if version <= LAST_VERSION_BEFORE_ADDING:
+        await producer.add_offsets()
+    assert await producer.commit_one(version) == NONE
+    assert (await producer.read(stable=False), await producer.read()) == (-1, UNSTABLE)
+
+    await producer.end(min(version, 5), committed=committed)
+
+    assert await producer.read_stable() == (5 if committed else -1)
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        (0, ErrorCode.INVALID_TXN_STATE),
+        (3, ErrorCode.INVALID_TXN_STATE),
+        (4, ErrorCode.TRANSACTION_ABORTABLE),
+    ],
+)
+async def test_a_partition_that_was_not_added_is_refused(producer: Producer, version: int, code: ErrorCode) -> None:
+    assert await producer.commit_one(version) == code
+    assert await producer.read() == -1
+
+
+async def test_rows_of_partitions_that_do_not_exist_and_of_long_metadata(producer: Producer) -> None:
+    await producer.add_offsets()
+
+    rows = await producer.commit(3, {("t", 0): 5, ("t", 9): 1, ("unknown", 0): 1})
+    long = await producer.commit(3, {("t", 1): 5, ("t", 9): 1}, metadata="x" * 5000)
+
+    assert rows == {("t", 0): NONE, ("t", 9): UNKNOWN, ("unknown", 0): UNKNOWN}
+    assert long == {("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE, ("t", 9): UNKNOWN}
+
+
+async def test_no_coordinator_decides_on_partitions_that_do_not_exist(producer: Producer) -> None:
+    rows = await producer.commit(3, {("unknown", 0): 1}, group_id="", transactional_id="")
+
+    assert rows == {("unknown", 0): UNKNOWN}
+
+
+async def test_an_empty_group_id_is_refused(producer: Producer) -> None:
+    rows = await producer.commit(3, {("t", 0): 5, ("unknown", 0): 1}, group_id="")
+
+    assert rows == {("t", 0): ErrorCode.INVALID_GROUP_ID, ("unknown", 0): UNKNOWN}
+
+
+async def test_members_are_checked(wire: Wire, producer: Producer) -> None:
+    member = GroupMember(wire, producer.group_id, "instance")
+    await member.become_only_member()
+    generation = member.generation_id
+    own = {"member_id": member.member_id, "generation_id": generation, "group_instance_id": "instance"}
+
+    assert await producer.commit_one(5, **own) == NONE
+    assert await producer.commit_one(5) == NONE  # of no member
+    for changed, code in (
+        ({"generation_id": generation - 1}, ErrorCode.ILLEGAL_GENERATION),
+        ({"member_id": "x", "group_instance_id": None}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member_id": "", "group_instance_id": None}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member_id": "x"}, ErrorCode.FENCED_INSTANCE_ID),
+        ({"group_instance_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ):
+        assert await producer.commit_one(5, **(own | changed)) == code
+    rows = await producer.commit(5, {("t", 0): 5, ("t", 9): 5}, **(own | {"generation_id": generation + 1}))
+    assert rows == {("t", 0): ErrorCode.ILLEGAL_GENERATION, ("t", 9): UNKNOWN}
+
+
+async def test_a_generation_of_a_group_that_does_not_exist_is_refused(producer: Producer) -> None:
+    assert await producer.commit_one(5, generation_id=3, member_id="m") == ErrorCode.ILLEGAL_GENERATION
+
+
+@pytest.mark.parametrize("version", [4, 5])
+async def test_a_producer_that_was_fenced_is_refused(wire: Wire, producer: Producer, version: int) -> None:
+    assert await producer.commit_one(5) == NONE
+    next_producer = Producer(wire, producer.group_id)
+    await next_producer.init()
+
+    assert await producer.commit_one(version, 6) == FENCED
+    assert await next_producer.read_stable() == -1
+    assert await next_producer.commit_one(5, 7) == NONE
+    assert await producer.commit_one(version, 8) == FENCED
+    await next_producer.end(5)
+
+    assert await next_producer.read_stable() == 7
+
+
+@pytest.mark.parametrize("version", [4, 5])
+async def test_a_delayed_commit_of_a_transaction_that_has_ended_is_refused(producer: Producer, version: int) -> None:
+    epoch = producer.epoch
+    assert await producer.commit_one(5) == NONE
+    await producer.end(5)
+    assert await producer.read_stable() == 5
+
+    assert await producer.commit_one(version, 6, producer_epoch=epoch) == FENCED
+    assert await producer.commit_one(5, 7) == NONE
+    assert await producer.commit_one(version, 8, producer_epoch=epoch) == FENCED
+    await producer.end(5)
+
+    assert await producer.read_stable() == 7
+
+
+async def test_a_delayed_commit_of_version_1_is_refused_unless_the_next_transaction_added_the_group(
+    producer: Producer,
+) -> None:
+    await producer.add_offsets()
+    assert await producer.commit_one(3) == NONE
+    await producer.end(3)
+    assert await producer.read_stable() == 5
+
+    assert await producer.commit_one(3, 6) == ErrorCode.INVALID_TXN_STATE
+
+    assert await producer.read() == 5
+
+
+@pytest.mark.parametrize("version", [3, 5])
+async def test_an_unknown_transactional_id_or_another_producer_id_is_refused(producer: Producer, version: int) -> None:
+    for fields in ({"transactional_id": "unknown"}, {"producer_id": producer.producer_id + 1000}):
+        assert await producer.commit_one(version, **fields) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert await producer.read() == -1
+
+
+# ------------------------------------------------------------------------- the transaction's coordinator elsewhere
+
+
+class SlowCoordinator:
+    """The coordinator of transactions on another broker: answers when a test says so, what the coordinator says then.
+
+    `error` is its answer instead, if there is one.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._coordinator = broker.services.transactions
+        self.answers = asyncio.Event()
+        self.asked = asyncio.Event()
+        self.error: ErrorCode | None = None
+
+    def coordinator_of(self, transactional_id: str) -> int:
+        return self._coordinator.coordinator_of(transactional_id)
+
+    async def add_partitions(self, *args: Any, adds: bool) -> PartitionErrors:
+        added = self._coordinator.add_partitions(*args, adds=adds)
+        errors = added if isinstance(added, Mapping) else await added
+        self.asked.set()
+        await self.answers.wait()
+        return errors if self.error is None else dict.fromkeys(errors, KafkaError(self.error))
+
+
+def start_commit(
+    broker: Broker, coordinator: SlowCoordinator, producer: Producer, version: int, epoch: int | None = None
+) -> asyncio.Task[ErrorCode]:
+    """Start to handle a commit of offset 6."""
+    verifier = TransactionVerifier(
+        broker.config.node_id, coordinator, None, lambda: broker.config, broker.services.clock
+    )
+    services = replace(broker.services, transaction_verifier=verifier)
+    connection = ConnectionContext("PLAINTEXT", ("127.0.0.1", 1), ("127.0.0.1", 2))
+    context = RequestContext(28, version, 1, None, 0.0, connection)
+    fields = {} if epoch is None else {"producer_epoch": epoch}
+    steps = txn_offset_commit.handle(services, context, producer.request({("t", 0): 6}, **fields))
+
+    async def code() -> ErrorCode:
+        answer = await services.time_slices.finish(steps, connection)
+        response = answer if isinstance(answer, TxnOffsetCommitResponse) else await answer
+        return ErrorCode(response.topics[0].partitions[0].error_code)
+
+    return asyncio.create_task(code())
+
+
+@pytest.mark.parametrize("version", [3, 5])
+async def test_a_commit_is_written_when_another_broker_has_verified_it(
+    broker: Broker, producer: Producer, version: int
+) -> None:
+    coordinator = SlowCoordinator(broker)
+    await producer.add_offsets()
+    commit = start_commit(broker, coordinator, producer, version)
+    await coordinator.asked.wait()
+    assert await producer.read() == -1
+
+    coordinator.answers.set()
+
+    assert await commit == NONE
+    assert await producer.read() == UNSTABLE
+
+
+@pytest.mark.parametrize("version", [3, 5])
+async def test_a_commit_is_refused_if_its_transaction_ends_while_another_broker_verifies_it(
+    broker: Broker, producer: Producer, version: int
+) -> None:
+    coordinator = SlowCoordinator(broker)
+    await producer.add_offsets()
+    commit = start_commit(broker, coordinator, producer, version)
+    await coordinator.asked.wait()
+    await producer.end(version)
+
+    coordinator.answers.set()
+
+    assert await commit == (ErrorCode.INVALID_TXN_STATE if version == 3 else FENCED)
+    assert await producer.read() == -1
+
+
+@pytest.mark.parametrize(
+    ("version", "error", "code"),
+    [
+        (1, ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (2, ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (5, ErrorCode.NETWORK_EXCEPTION, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (5, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR),
+        (3, ErrorCode.CONCURRENT_TRANSACTIONS, CONCURRENT),
+        (3, ErrorCode.PRODUCER_FENCED, FENCED),
+        (3, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE),
+        (4, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
+    ],
+)
+async def test_errors_of_the_verification_by_another_broker(
+    broker: Broker, producer: Producer, version: int, error: ErrorCode, code: ErrorCode
+) -> None:
+    coordinator = SlowCoordinator(broker)
+    coordinator.error = error
+    coordinator.answers.set()
+
+    assert await start_commit(broker, coordinator, producer, version) == code
+
+
+async def test_a_partition_is_verified_once_while_its_transaction_is_open(broker: Broker, producer: Producer) -> None:
+    assert await producer.commit_one(5) == NONE
+    coordinator = SlowCoordinator(broker)  # never answers
+
+    assert await start_commit(broker, coordinator, producer, 5) == NONE
+    assert await start_commit(broker, coordinator, producer, 3) == NONE
+    assert not coordinator.asked.is_set()
