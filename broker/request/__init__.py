@@ -12,6 +12,7 @@ Both `server` and `handlers` import this package; it imports neither.
 | `authorized_operations` | the operations that a client may perform (KIP-430) |
 | `transactional_produce` | the transactional batches of a Produce request, and their verification |
 | `group_ids` | the check of group ids |
+| `transactional_ids` | the check of transactional ids, and events for their coordinator |
 | `config_resources`, `broker_loggers` | the resources whose properties can be described and altered |
 | `row_errors` | the error of one partition's row after a defect of the broker |
 """

@@ -31,6 +31,7 @@ metadata store beyond a network. One seed has one run, in any process: begin wit
 | `invariants` | the rules between the brokers |
 | `simulation` | one run |
 | `seeds` | failing seeds: repeated, shrunk, kept |
+| `test_owned_group` | the checks of `owned_group` |
 | `test_simulation` | some seeds in continuous integration; `make simulate` runs more |
 
 `tests/mutants` puts defects into the brokers, which these runs must find.

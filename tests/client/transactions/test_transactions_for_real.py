@@ -16,6 +16,7 @@ from odradek.client import (
     TransactionAbortedError,
 )
 from tests.client.conftest import MakeTopic
+from tests.client.provoked_errors import provokes
 from tests.client.transactions.versions import set_transaction_version
 
 VERSIONS = [0, 1, 2]
@@ -55,6 +56,7 @@ async def test_committed_records_are_read_and_aborted_ones_are_not(
     assert len(await read(bootstrap, topic, "read_uncommitted")) == 8
 
 
+@provokes(ProducerFencedError)
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_a_newer_producer_fences_the_one_before(bootstrap: str, make_topic: MakeTopic, version: int) -> None:
     await set_transaction_version(bootstrap, version)
@@ -69,6 +71,7 @@ async def test_a_newer_producer_fences_the_one_before(bootstrap: str, make_topic
     assert await read(bootstrap, topic) == []
 
 
+@provokes(TransactionAbortedError)
 async def test_with_version_2_a_producer_is_not_fenced_by_the_timeout_of_its_transaction(
     bootstrap: str, make_topic: MakeTopic
 ) -> None:
