@@ -132,7 +132,6 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
     local_markers = LocalMarkers(partitions, groups, clock, purgatories.groups)
     other_brokers = _other_brokers(base, replication)
     transactions = TransactionCoordinator(
-        config=config,
         clock=clock,
         metadata=metadata,
         partitions=partitions,
@@ -141,6 +140,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         purgatory=purgatories.groups,
         producer_ids=producer_ids,
         markers=MarkerSender(config.node_id, metadata, local_markers, other_brokers, base.tasks),
+        counts=base.metrics.transactions,
         read_only=base.read_only,
     )
     handlers = HandlerTable(read_only=base.read_only)
@@ -153,7 +153,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         transactions=transactions,
         local_markers=local_markers,
         transaction_verifier=TransactionVerifier(
-            config.node_id, transactions, other_brokers, lambda: metadata.config, clock
+            config.node_id, transactions, other_brokers, lambda: metadata.config, clock, base.metrics.transactions
         ),
         fetch_sessions=FetchSessions(
             config.max_incremental_fetch_session_cache_slots,

@@ -291,7 +291,12 @@ def start_commit(
 ) -> asyncio.Task[ErrorCode]:
     """Start to handle a commit of offset 6."""
     verifier = TransactionVerifier(
-        broker.config.node_id, coordinator, None, lambda: broker.config, broker.services.clock
+        broker.config.node_id,
+        coordinator,
+        None,
+        lambda: broker.config,
+        broker.services.clock,
+        broker.services.metrics.transactions,
     )
     services = replace(broker.services, transaction_verifier=verifier)
     connection = ConnectionContext("PLAINTEXT", ("127.0.0.1", 1), ("127.0.0.1", 2))

@@ -88,6 +88,8 @@ class CoordinatorRuntime(Generic[S]):
         self._loop = asyncio.get_running_loop()
         self._creations = 0  # of the topic, in progress
         self._is_stopped = False
+        self.longest_load_seconds = 0.0
+        """The longest time that loading one partition took."""
         partitions.on_late_creation.append(lambda: self._start(self._load_led()))
 
     # ---------------------------------------------------------------------------------------------------------- events
@@ -262,9 +264,10 @@ class CoordinatorRuntime(Generic[S]):
         )
         self._loaded[index] = loaded
         loaded.start()
+        seconds = self._clock.monotonic() - started
+        self.longest_load_seconds = max(self.longest_load_seconds, seconds)
         if loaded_log.records:
-            seconds = round(self._clock.monotonic() - started, 3)
-            _LOG.info("coordinator loaded", **where, seconds=seconds, records=loaded_log.records)
+            _LOG.info("coordinator loaded", **where, seconds=round(seconds, 3), records=loaded_log.records)
 
     async def _is_committed(self, writer: PartitionWriter, end_offset: int) -> bool:
         """Wait until what was loaded is committed: before, another leader may truncate it. False if that cannot be."""

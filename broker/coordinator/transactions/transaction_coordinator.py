@@ -43,6 +43,7 @@ from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.metadata.topic_names import TRANSACTION_STATE
+from odradek.broker.metrics.counts.transactions import TransactionCounts
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.tasks import BackgroundTasks
@@ -83,7 +84,6 @@ class TransactionCoordinator:
     def __init__(
         self,
         *,
-        config: BrokerConfig,
         clock: Clock,
         metadata: Metadata,
         partitions: Partitions,
@@ -92,16 +92,18 @@ class TransactionCoordinator:
         purgatory: Purgatory[bool],
         producer_ids: ProducerIdBlocks,
         markers: MarkerSender,
+        counts: TransactionCounts,
         read_only: bool = False,
     ) -> None:
         """With `read_only`, refuse all changes, and end no transaction."""
-        self._config = config
+        config = metadata.config
         self._clock = clock
         self._metadata = metadata
         self._tasks = tasks
         self._producer_ids = producer_ids
         self._read_only = read_only
         self.markers = markers
+        self._counts = counts
         self._runtime = CoordinatorRuntime(
             transaction_state_topic(config),
             lambda: TransactionShard(
@@ -181,6 +183,11 @@ class TransactionCoordinator:
         return self._runtime.is_loading
 
     @property
+    def longest_load_seconds(self) -> float:
+        """The longest time that loading one partition took."""
+        return self._runtime.longest_load_seconds
+
+    @property
     def has_topic(self) -> bool:
         """Whether `__transaction_state` exists, and is not just being created."""
         return self._runtime.has_topic
@@ -204,7 +211,7 @@ class TransactionCoordinator:
 
     def start(self) -> None:
         """Start to check time-outs and expiry periodically."""
-        config = self._config
+        config = self._metadata.config
         interval_ms = config.transaction_abort_timed_out_transaction_cleanup_interval_ms
         self._tasks.every("transaction time-outs", interval_ms, self.abort_timed_out)
         interval_ms = config.transaction_remove_expired_transaction_cleanup_interval_ms
@@ -224,11 +231,12 @@ class TransactionCoordinator:
                 state = shard.transactions.get(transactional_id)
                 if state is not None and state.is_timed_out(now_ms):
                     new_id = await self._producer_ids.next() if _needs_producer_id(state) else NO_PRODUCER_ID
+                    self._counts.timed_out += 1
                     partition.submit(transactional_id, AbortTimedOut(new_id))
 
     async def expire(self) -> None:
         """Forget the ids that have been idle for transactional.id.expiration.ms."""
-        expiration_ms = self._config.transactional_id_expiration_ms
+        expiration_ms = self._metadata.config.transactional_id_expiration_ms
         for partition in self._runtime.loaded_partitions():
             shard = partition.shard
             ids = tuple(shard.transactions)
@@ -258,13 +266,16 @@ class TransactionCoordinator:
             ),
             state.partitions,
             lambda: self._runtime.leader_epoch_of(transactional_id) == leader_epoch,
-            partial(_submit_end, state, submit),
+            partial(self._markers_ended, state, submit, self._clock.monotonic()),
         )
 
-
-def _submit_end(state: Transaction, submit: Callable[[Any], None], all_written: bool) -> None:
-    ended = MarkersWritten if all_written else MarkersRefused
-    submit(ended(state.producer_id, state.producer_epoch))
+    def _markers_ended(
+        self, state: Transaction, submit: Callable[[Any], None], decided_at: float, all_written: bool
+    ) -> None:
+        if all_written:
+            self._counts.completed.record_all([self._clock.monotonic() - decided_at])
+        ended = MarkersWritten if all_written else MarkersRefused
+        submit(ended(state.producer_id, state.producer_epoch))
 
 
 def _needs_producer_id(state: Transaction | None) -> bool:

@@ -32,7 +32,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.transactions.other_brokers import OtherBrokers
 from odradek.broker.coordinator.transactions.transaction import TopicPartition
 from odradek.broker.coordinator.transactions.transaction_coordinator import PartitionErrors, TransactionCoordinator
-from odradek.broker.metrics.counts.histogram import DurationHistogram
+from odradek.broker.metrics.counts.transactions import TransactionCounts
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -61,7 +61,7 @@ _UNVERIFIED: Final = frozenset(
 class TransactionVerifier:
     """Verifies partitions for the transactions of other brokers' coordinators and of this one's.
 
-    `failures` counts partitions, `times` the verifications; both are metrics of Kafka.
+    `counts.verified` has the time of each verification, `counts.verification_failures` counts refused partitions.
     """
 
     def __init__(
@@ -71,15 +71,15 @@ class TransactionVerifier:
         other_brokers: OtherBrokers | None,
         config: Callable[[], BrokerConfig],
         clock: Clock,
+        counts: TransactionCounts,
     ) -> None:
         """`other_brokers`: None for a broker that is alone."""
-        self.failures = 0
-        self.times = DurationHistogram()
         self._node_id = node_id
         self._coordinator = coordinator
         self._other_brokers = other_brokers
         self._config = config
         self._clock = clock
+        self._counts = counts
 
     @property
     def is_enabled(self) -> bool:
@@ -101,7 +101,7 @@ class TransactionVerifier:
         """
         found = self._ask(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
         if isinstance(found, Mapping) and not (adds and _is_concurrent(found)):
-            self.times.record_none(1)
+            self._counts.verified.record_none(1)
             return self._counted(found)
         return self._retry(found, transactional_id, producer_id, producer_epoch, partitions, adds=adds)
 
@@ -123,7 +123,7 @@ class TransactionVerifier:
             await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)
             found = self._ask(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
             errors = found if isinstance(found, Mapping) else await found
-        self.times.record_all((self._clock.monotonic() - begin,))
+        self._counts.verified.record_all((self._clock.monotonic() - begin,))
         return self._counted(errors)
 
     def _ask(
@@ -152,7 +152,7 @@ class TransactionVerifier:
         """Count the errors; return them with the codes for producers."""
         if not any(errors.values()):
             return errors
-        self.failures += sum(1 for error in errors.values() if error is not None)
+        self._counts.verification_failures += sum(1 for error in errors.values() if error is not None)
         return {partition: _for_producer(error) for partition, error in errors.items()}
 
 

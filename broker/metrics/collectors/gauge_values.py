@@ -38,6 +38,7 @@ class TransactionGauges(msgspec.Struct, frozen=True):
 
     by_state: dict[str, int] = {}
     oldest_open_seconds: float = 0
+    longest_load_seconds: float = 0  # of one partition of `__transaction_state`
     unknown_destination_queue_size: int = 0
     log_append_retry_queue_size: int = 0
 

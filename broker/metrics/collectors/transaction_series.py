@@ -27,7 +27,7 @@ def transaction_series(counts: TransactionCounts, gauges: TransactionGauges, now
     yield verified
     yield GaugeMetricFamily(
         f"{_MARKERS}unknowndestinationqueuesize",
-        "Transactions with markers for a partition without a leader.",
+        "Markers of transactions that wait because their partition has no leader.",
         gauges.unknown_destination_queue_size,
     )
     yield GaugeMetricFamily(
@@ -38,7 +38,7 @@ def transaction_series(counts: TransactionCounts, gauges: TransactionGauges, now
     yield GaugeMetricFamily(
         f"{_COORDINATOR}partition_load_time_max",
         "Longest time, in milliseconds, that loading a partition of __transaction_state took.",
-        counts.longest_load * 1000,
+        gauges.longest_load_seconds * 1000,
     )
     yield GaugeMetricFamily(
         f"{_COORDINATOR}transaction_timeout_rate",

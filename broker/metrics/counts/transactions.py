@@ -17,7 +17,6 @@ class TransactionCounts:
       checks that refused the batch or had no answer.
     - `completed` has the time of each transaction from its decision until all markers are written.
     - `timed_out` counts transactions that were aborted because they exceeded their time limit.
-    - `longest_load` is the longest time in which a partition of `__transaction_state` was loaded.
     """
 
     def __init__(self) -> None:
@@ -25,7 +24,6 @@ class TransactionCounts:
         self.verification_failures = 0
         self.completed = DurationHistogram()
         self.timed_out = 0
-        self.longest_load = 0.0
         self._samples: deque[tuple[float, int]] = deque()
 
     def tick(self, now: float, elapsed: float) -> None:
