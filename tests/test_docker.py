@@ -143,7 +143,7 @@ def test_every_panel_reads_the_chosen_data_source_and_the_chosen_jobs() -> None:
         assert panel["datasource"]["uid"] == "${datasource}", panel["title"]
         for target in panel["targets"]:
             assert target["datasource"]["uid"] == "${datasource}", panel["title"]
-            series = re.findall(r"\b(?:kafka|process)_\w+(\{[^}]*\})?", target["expr"])
+            series = re.findall(r"\b(?:kafka|odradek|process)_\w+(\{[^}]*\})?", target["expr"])
             assert series
             assert all('job=~"$job"' in selector for selector in series), target["expr"]
 

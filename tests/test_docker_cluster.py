@@ -222,6 +222,6 @@ def test_an_alert_has_a_severity_and_names_only_labels_that_it_keeps() -> None:
     assert len({rule["alert"] for rule in alerts()}) == len(alerts())
     for rule in alerts():
         assert rule["labels"]["severity"] in ("warning", "critical")
-        kept = re.match(r"sum by \(([^)]*)\)", rule["expr"])
+        kept = re.match(r"(?:sum|max) by \(([^)]*)\)", rule["expr"])
         named = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
         assert named <= (set(kept[1].split(", ")) if kept else {"instance", "job"}), rule["alert"]
