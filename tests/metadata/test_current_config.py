@@ -41,7 +41,7 @@ USERS = {
     "max.connections.per.ip.overrides": "handlers/test_incremental_alter_configs.py",
     "num.replica.fetchers": "replication/follower/test_fetcher.py",
     "producer.id.expiration.ms": "handlers/test_incremental_alter_configs.py",
-    "transaction.partition.verification.enable": "handlers/test_produce.py",
+    "transaction.partition.verification.enable": "handlers/test_transactional_produce.py",
 }
 """The tests that a change reaches the user of a property. `handlers/test_incremental_alter_configs.py` tests all topic
 properties and their broker-wide defaults."""

@@ -3,8 +3,8 @@
 A key belongs to the partition that its hash code (Java's, over UTF-16) gives, and is coordinated by the leader of that
 partition. The first client that looks for a coordinator creates the topic.
 
-# Differs from Kafka: the topic gets no more replicas than there are brokers, because a single broker whose default is
-three could have no groups otherwise; Kafka refuses to create the topic then.
+# Differs from Kafka: a single node gives the topic one replica, because with the default of three it could have no
+groups otherwise; Kafka refuses to create the topic then, and so does a cluster.
 """
 
 from __future__ import annotations
