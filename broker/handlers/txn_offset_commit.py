@@ -7,10 +7,12 @@ UNSTABLE_OFFSET_COMMIT for them. What is checked, in this order, and the error o
 - There is a group id: INVALID_GROUP_ID.
 - The group is coordinated here: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS (before version 2
   COORDINATOR_NOT_AVAILABLE, because those clients stop at the other one).
+- No newer epoch of the producer is known here: INVALID_PRODUCER_EPOCH.
 - The group's partition of `__consumer_offsets` is in the transaction. From version 5 on the coordinator of the
   transaction adds it (KIP-890), for earlier versions it looks whether AddOffsetsToTxn did: TRANSACTION_ABORTABLE,
-  before version 4 INVALID_TXN_STATE; INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS. If
-  that coordinator cannot be reached, COORDINATOR_LOAD_IN_PROGRESS. It is not asked while the transaction is open here.
+  before version 4 INVALID_TXN_STATE; INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, CONCURRENT_TRANSACTIONS. An
+  empty transactional id is INVALID_REQUEST. If that coordinator cannot be reached, COORDINATOR_LOAD_IN_PROGRESS. It is
+  not asked while the transaction is open here.
 - The metadata is not longer than offset.metadata.max.bytes: OFFSET_METADATA_TOO_LARGE. The other rows go on.
 - The group accepts the member, named from version 3 on (KIP-447): UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
   FENCED_INSTANCE_ID.
@@ -75,7 +77,8 @@ def handle(services: Services, context: RequestContext, request: TxnOffsetCommit
                 commits.append((wanted.name, partition.partition_index, _committed(partition, now_ms)))
             is_decided = is_decided and code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             rows.append(TxnOffsetCommitResponsePartition(partition.partition_index, code))
-        response.topics.append(TxnOffsetCommitResponseTopic(wanted.name, rows))
+        if rows:
+            response.topics.append(TxnOffsetCommitResponseTopic(wanted.name, rows))
     if is_decided:
         return response  # neither the transaction nor the group has anything to decide
     return _Commit(services, context.api_version, request, commits, response).answer()
@@ -133,7 +136,7 @@ class _Commit(NamedTuple):
     def _begin_verification(self) -> Verification | None:
         """Return the verification to pass to the append; None if it needs none.
 
-        Raises KafkaError if the group has no id or is not coordinated here.
+        Raises KafkaError if the group has no id or is not coordinated here, or the epoch is not the newest.
         """
         services, request = self.services, self.request
         if not request.group_id:

@@ -5,8 +5,9 @@ begin ─┬─ the transaction is open in every partition, or verification is o
        └─ else TransactionVerifier.verify ─┬─ coordinator here ───► append, in the same turn
                                            └─ it takes longer ────► finish ─► append
 ```
-A partition that this broker does not lead, or that clients may not write to, is not verified: its append fails. From
-Produce 12 on (KIP-890, transactions of version 2) the coordinator adds the partition, before that it checks it.
+A partition that this broker does not lead, or that clients may not write to, is not verified: its append fails. Where a
+newer epoch of the producer is known, the partition is INVALID_PRODUCER_EPOCH. From Produce 12 on (KIP-890, transactions
+of version 2) the coordinator adds the partition, before that it checks it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class TransactionalProduce:
         self._request = request
         self._version = version
         self._verifications: dict[TopicPartition, Verification] = {}
-        self._errors: PartitionErrors = {}
+        self._errors: dict[TopicPartition, KafkaError | None] = {}
         self._transaction_version = 2 if version >= FIRST_PRODUCE_THAT_ADDS else 0
 
     def begin(self, now_ms: int) -> Awaitable[PartitionErrors] | None:
@@ -76,9 +77,13 @@ class TransactionalProduce:
             if not partition.is_leader or partition.topic in INTERNAL_TOPICS:
                 continue
             key = partition.topic, partition.index
-            verification = partition.log.producers.begin_verification(
-                producer_id, producer_epoch, header.base_sequence, now_ms
-            )
+            try:
+                verification = partition.log.producers.begin_verification(
+                    producer_id, producer_epoch, header.base_sequence, now_ms
+                )
+            except KafkaError as error:
+                self._errors[key] = error
+                continue
             if verification is None:
                 self._verifications[key] = IN_TRANSACTION
             else:
@@ -89,12 +94,12 @@ class TransactionalProduce:
         found = verifier.verify(transactional_id, producer_id, producer_epoch, unverified, adds=adds)
         if not isinstance(found, Mapping):
             return found
-        self._errors = found
+        self._errors.update(found)
         return None
 
     async def finish(self, found: Awaitable[PartitionErrors]) -> None:
         """Wait for the answer that `begin` has returned."""
-        self._errors = await found
+        self._errors.update(await found)
 
     def append(
         self, partition: Partition, records: memoryview, acks: int, now_ms: int

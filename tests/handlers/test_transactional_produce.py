@@ -167,6 +167,29 @@ async def test_a_producer_that_the_coordinator_does_not_know_is_refused(wire: Wi
 
 
 @pytest.mark.parametrize("version", [9, 12])
+@pytest.mark.parametrize(
+    ("transactional_id", "code"),
+    [("unknown", ErrorCode.INVALID_PRODUCER_ID_MAPPING), ("", ErrorCode.INVALID_REQUEST)],
+)
+async def test_an_older_epoch_is_refused_where_the_newer_one_is_known(
+    wire: Wire, version: int, transactional_id: str, code: ErrorCode
+) -> None:
+    await create(wire, "t", 2)
+    producer = ProducingProducer(wire)
+    await producer.start()
+    late = producer.batch(b"late")
+    await producer.produce("t", b"a")
+    await producer.finish(commit=True)
+    request = producer.request(("t", 0, late), ("t", 1, late))
+    request.transactional_id = transactional_id
+
+    answered = (await wire.ask(request, version)).responses
+
+    codes = [row.error_code for topic in answered for row in topic.partition_responses]
+    assert codes == [ErrorCode.INVALID_PRODUCER_EPOCH, code]
+
+
+@pytest.mark.parametrize("version", [9, 12])
 async def test_without_a_coordinator_producers_retry(wire: Wire, version: int) -> None:
     await create(wire, "t")
     records = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)

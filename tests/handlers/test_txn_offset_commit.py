@@ -180,6 +180,30 @@ async def test_no_coordinator_decides_on_partitions_that_do_not_exist(producer: 
     assert rows == {("unknown", 0): UNKNOWN}
 
 
+async def test_a_topic_without_partitions_is_not_in_the_response(producer: Producer) -> None:
+    request = producer.request({("t", 0): 5})
+    request.topics = [TxnOffsetCommitRequestTopic("t", []), TxnOffsetCommitRequestTopic("unknown", [])]
+
+    assert (await producer.wire.ask(request, 5)).topics == []
+
+
+@pytest.mark.parametrize("version", [0, 5])
+async def test_an_empty_transactional_id_is_refused(producer: Producer, version: int) -> None:
+    assert await producer.commit_one(version, transactional_id="") == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("version", [0, 5])
+async def test_an_older_epoch_is_refused_before_the_transaction_is_looked_for(producer: Producer, version: int) -> None:
+    epoch = producer.epoch
+    assert await producer.commit_one(5) == NONE
+    await producer.end(5)
+    assert await producer.read_stable() == 5
+
+    for transactional_id in ("unknown", "", producer.transactional_id):
+        refused = await producer.commit_one(version, producer_epoch=epoch, transactional_id=transactional_id)
+        assert refused == FENCED
+
+
 async def test_an_empty_group_id_is_refused(producer: Producer) -> None:
     rows = await producer.commit(3, {("t", 0): 5, ("unknown", 0): 1}, group_id="")
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.interop.conftest import KINDS
-from tests.interop.differential import cluster, configs, groups, partitions, topics, transactions
+from tests.interop.differential import cluster, configs, groups, partitions, topics, transactional_offsets, transactions
 from tests.interop.differential.playing import Server, Step, play
 from tests.peers import features
 from tests.peers import server as peers
@@ -23,6 +23,11 @@ OF_TRANSACTIONS = {
     "ending transactions": transactions.ENDING,
     "producing in transactions": transactions.PRODUCING,
     "offsets in transactions": transactions.OFFSETS,
+    "offsets in transactions of classic members": transactional_offsets.CLASSIC_MEMBERS,
+    "offsets in transactions of consumers": transactional_offsets.CONSUMER_MEMBERS,
+    "offsets in transactions and deletions": transactional_offsets.DELETIONS,
+    "offsets in transactions and other types of groups": transactional_offsets.CONVERSIONS,
+    "invalid commits in transactions": transactional_offsets.INVALID,
     "markers of transactions": transactions.MARKING,
     "listing transactions": transactions.LISTING,
     "levels of transaction.version": transactions.LEVELS,

@@ -135,6 +135,8 @@ class TransactionVerifier:
         *,
         adds: bool,
     ) -> PartitionErrors | Awaitable[PartitionErrors]:
+        if not transactional_id:
+            return dict.fromkeys(partitions, KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty"))
         node = self._coordinator.coordinator_of(transactional_id)
         if node == _NO_NODE:
             error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "no broker leads the coordinator's partition")

@@ -192,8 +192,15 @@ class ProducerState:
     # -------------------------------------------------------------------------------------------------- data batches
 
     def begin_verification(self, producer_id: int, epoch: int, first_sequence: int, now_ms: int) -> Verification | None:
-        """Begin to verify a transactional batch; None if it belongs to a transaction that is open here."""
+        """Begin to verify a transactional batch; None if it belongs to a transaction that is open here.
+
+        Raises KafkaError INVALID_PRODUCER_EPOCH if the producer has a newer epoch: no coordinator has to decide that.
+        """
         entry = self.entries.get(producer_id)
+        if entry is not None and epoch < entry.epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH, f"epoch {epoch} of producer {producer_id} is older than {entry.epoch}"
+            )
         if entry is not None and entry.transaction_first_offset != NO_OFFSET and entry.epoch == epoch:
             return None
         return self.verifications.begin(producer_id, epoch, first_sequence, now_ms)

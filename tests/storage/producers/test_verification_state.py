@@ -57,6 +57,15 @@ def test_a_marker_ends_the_verification(new_log: NewLog) -> None:
     assert log.log_end_offset == 1
 
 
+def test_an_older_epoch_needs_no_verification(new_log: NewLog) -> None:
+    log = new_log()
+    write(log, begin(log, epoch=3), epoch=3)
+
+    with pytest.raises(KafkaError, match="INVALID_PRODUCER_EPOCH"):
+        begin(log, epoch=2)
+    assert len(log.producers.verifications) == 0
+
+
 def test_a_batch_of_an_open_transaction_that_ended_meanwhile_opens_no_other(new_log: NewLog) -> None:
     log = new_log()
     write(log, begin(log))
