@@ -40,7 +40,9 @@ Only the appender changes the state, after the bytes are written; a check change
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -164,8 +166,9 @@ class ProducerState:
         self.highest_id = NO_PRODUCER_ID
         self.is_crowded = False
         self.verifications = Verifications()
-        self._ongoing: dict[int, int] = {}  # first offset → producer id, in the order of offsets
-        self._unreplicated: dict[int, int] = {}  # first offset → offset of the marker
+        # First offset → producer id, in the order of offsets; the first of a dict is slow to find behind removed ones.
+        self._ongoing: OrderedDict[int, int] = OrderedDict()
+        self._unreplicated: list[tuple[int, int]] = []  # a heap of first offset and offset of the marker
 
     def __iter__(self) -> Iterator[ProducerEntry]:
         return iter(list(self.entries.values()))  # a copy: the appender may add producers meanwhile
@@ -178,8 +181,8 @@ class ProducerState:
         self.entries = {entry.producer_id: entry for entry in entries}
         open_transactions = [e for e in self.entries.values() if e.transaction_first_offset != NO_OFFSET]
         open_transactions.sort(key=lambda entry: entry.transaction_first_offset)
-        self._ongoing = {entry.transaction_first_offset: entry.producer_id for entry in open_transactions}
-        self._unreplicated = {}
+        self._ongoing = OrderedDict((entry.transaction_first_offset, entry.producer_id) for entry in open_transactions)
+        self._unreplicated = []
         self.verifications.clear()
         self.end_offset = end_offset
         self.is_crowded = len(self.entries) > CROWD
@@ -323,7 +326,7 @@ class ProducerState:
     def complete(self, completed: CompletedTransaction) -> None:
         """Move the transaction from ongoing to unreplicated."""
         del self._ongoing[completed.first_offset]
-        self._unreplicated[completed.first_offset] = completed.last_offset
+        heappush(self._unreplicated, (completed.first_offset, completed.last_offset))
 
     # -------------------------------------------------------------------------------------------------- transactions
 
@@ -331,15 +334,18 @@ class ProducerState:
     def first_unstable_offset(self) -> int | None:
         """The first offset of the earliest transaction that is open, or whose marker is not yet replicated."""
         ongoing = next(iter(self._ongoing), None)
-        unreplicated = min(self._unreplicated, default=None)
+        unreplicated = self._unreplicated[0][0] if self._unreplicated else None
         if ongoing is None or unreplicated is None:
             return unreplicated if ongoing is None else ongoing
         return min(ongoing, unreplicated)
 
     def replicated_up_to(self, offset: int) -> None:
-        """Settle the transactions with markers below `offset`, which is replicated or deleted."""
-        if self._unreplicated:
-            self._unreplicated = {first: last for first, last in self._unreplicated.items() if last >= offset}
+        """Settle the transactions with markers below `offset`, which is replicated or deleted.
+
+        Later ones are removed when they have become the earliest.
+        """
+        while self._unreplicated and self._unreplicated[0][1] < offset:
+            heappop(self._unreplicated)
 
     # -------------------------------------------------------------------------------------------------------- expiry
 

@@ -286,3 +286,23 @@ def test_every_damaged_snapshot_is_corrupt() -> None:
     for data in [*damaged, sound + b"\0"]:
         with pytest.raises(CorruptSnapshotError):
             decode_snapshot(data)
+
+
+def test_many_open_transactions_hold_the_last_stable_offset_in_turn(new_log: NewLog) -> None:
+    count = 300
+    log = new_log()
+    for producer_id in range(count):
+        write(log, 0, producer_id=producer_id, transactional=True)
+    for producer_id in [*range(0, count, 2), *range(count - 1, 0, -2)]:
+        end(log, commit=False, producer_id=producer_id)
+    assert log.log_end_offset == 2 * count
+
+    seen = []
+    for offset in range(2 * count + 1):
+        log.advance_high_watermark(offset)
+        seen.append(log.last_stable_offset)
+
+    ends = {first: count + first // 2 for first in range(0, count, 2)}
+    ends.update({first: 2 * count - 1 - first // 2 for first in range(1, count, 2)})
+    stable = [min([first for first in ends if ends[first] >= high], default=high) for high in range(2 * count + 1)]
+    assert seen == [min(high, offset) for high, offset in enumerate(stable)]
