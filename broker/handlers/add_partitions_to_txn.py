@@ -107,8 +107,6 @@ def _handle_transaction(services: Services, each: AddPartitionsToTxnTransaction)
     refused = _check_partitions(services, partitions)
     if refused is not None:
         return refused
-    if not each.transactional_id:
-        return dict.fromkeys(partitions, KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty"))
     return services.transactions.add_partitions(
         each.transactional_id, each.producer_id, each.producer_epoch, partitions, adds=not each.verify_only
     )
@@ -149,7 +147,7 @@ def _check_partitions(services: Services, partitions: list[TopicPartition]) -> E
 
 
 def _partitions(topics: list[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    return list(dict.fromkeys([(topic.name, index) for topic in topics for index in topic.partitions]))
+    return [(topic.name, index) for topic in topics for index in topic.partitions]
 
 
 def _rows(partitions: list[TopicPartition], code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:

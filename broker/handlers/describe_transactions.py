@@ -1,6 +1,7 @@
 """DescribeTransactions (65), version 0: the state of transactional ids that this broker coordinates (KIP-664).
 
-Each id succeeds or fails independently: TRANSACTIONAL_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+Each id succeeds or fails independently: TRANSACTIONAL_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and
+INVALID_REQUEST for the empty id.
 While markers are written, only the partitions without one are listed.
 """
 
@@ -10,6 +11,7 @@ from odradek.broker.coordinator.transactions.transaction import PREPARED, TopicP
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.request.transactional_ids import check_transactional_id
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -39,6 +41,7 @@ def error_response(request: DescribeTransactionsRequest, code: ErrorCode, messag
 
 
 def _describe(services: Services, transactional_id: str) -> TransactionState:
+    check_transactional_id(transactional_id)
     state = services.transactions.shard_of(transactional_id).transactions.get(transactional_id)
     if state is None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"{transactional_id} has no transactions here")

@@ -33,7 +33,7 @@ from odradek.broker.coordinator.transactions.transaction_coordinator import Part
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.partition import ACKS_ALL, Partition
-from odradek.broker.replication.refused_batches import count_refused
+from odradek.broker.replication.refused_batches import count_refused, has_log_start_offset
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import current_leader
 from odradek.broker.request.row_errors import as_row_error
@@ -201,6 +201,11 @@ class _Produce:
             self._fail(topic, row, self._refusal(partition, records, version))
             return row
         leader_epoch = partition.leader_epoch
+        if self._transactional is not None:
+            unverified = self._transactional.error_of(partition)
+            if unverified is not None:
+                self._fail(topic, row, unverified)
+                return row
         try:
             if self._transactional is None:
                 append = partition.append_as_leader(records, self._acks, self._now_ms)
@@ -309,6 +314,8 @@ class _Produce:
         if not isinstance(error, KafkaError):
             error = as_row_error(self._services, partition, error)
         count_refused(self._services.metrics, partition.metrics, error, size_bytes)
+        if has_log_start_offset(error):
+            row.log_start_offset = partition.log.log_start_offset
         self._fail(topic, row, error)
 
     def _fail(self, topic: TopicProduceData, row: PartitionProduceResponse, error: KafkaError) -> None:

@@ -37,6 +37,11 @@ _EXPECTED = frozenset(
 )
 
 
+def has_log_start_offset(error: KafkaError) -> bool:
+    """Return whether the row of a batch that was refused with `error` has the log start offset, as in Kafka."""
+    return error.code not in _EXPECTED and getattr(error, "cause", None) is not Cause.NOT_ONE_BATCH
+
+
 def count_refused(metrics: Metrics, topic: TopicMetrics, error: KafkaError, size_bytes: int) -> None:
     """Count a batch of `size_bytes` that was refused with `error`, and the produce request to its partition."""
     cause = error.cause if isinstance(error, RefusedBatchError) else None

@@ -101,15 +101,16 @@ class TransactionalProduce:
         """Wait for the answer that `begin` has returned."""
         self._errors.update(await found)
 
+    def error_of(self, partition: Partition) -> KafkaError | None:
+        """Return the error of the partition's verification."""
+        error = self._errors.get((partition.topic, partition.index))
+        return None if error is None else produce_error(error, self._version)
+
     def append(
         self, partition: Partition, records: memoryview, acks: int, now_ms: int
     ) -> AppendInfo | asyncio.Future[AppendInfo]:
-        """Append one batch of the request, as `Partition.append_as_leader`. Raises the error of its verification."""
-        key = partition.topic, partition.index
-        error = self._errors.get(key)
-        if error is not None:
-            raise produce_error(error, self._version)
-        verification = self._verifications.get(key)
+        """Append one batch of a partition without an error, as `Partition.append_as_leader`."""
+        verification = self._verifications.get((partition.topic, partition.index))
         version = self._transaction_version if verification is not None else 0
         return partition.append_as_leader(records, acks, now_ms, Origin.CLIENT, version, verification)
 

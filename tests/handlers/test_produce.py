@@ -53,6 +53,19 @@ async def test_from_version_13_on_topics_have_ids(wire: Wire) -> None:
     assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID]
 
 
+async def test_a_refused_batch_is_answered_with_the_log_start_offset(wire: Wire) -> None:
+    await create(wire, "t")
+    gap = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=7)
+    await produce(wire, "t", batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0))
+
+    row = await produce(wire, "t", gap)
+    assert (row.error_code, row.log_start_offset) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
+    corrupt = bytearray(batch(b"a"))
+    corrupt[-1] ^= 1
+    row = await produce(wire, "t", bytes(corrupt))
+    assert (row.error_code, row.log_start_offset) == (ErrorCode.CORRUPT_MESSAGE, -1)
+
+
 async def test_without_acks_there_is_no_response(wire: Wire) -> None:
     await create(wire, "t")
 

@@ -190,6 +190,19 @@ async def test_an_older_epoch_is_refused_where_the_newer_one_is_known(
 
 
 @pytest.mark.parametrize("version", [9, 12])
+async def test_the_empty_transactional_id_is_refused(wire: Wire, version: int) -> None:
+    await create(wire, "t")
+    producer = ProducingProducer(wire)
+    await producer.start()
+    records = producer.batch(b"a")
+
+    [answered] = (await wire.ask(produce_request("t", records, transactional_id=""), version)).responses
+
+    [row] = answered.partition_responses
+    assert (row.error_code, row.log_start_offset) == (ErrorCode.INVALID_REQUEST, -1)
+
+
+@pytest.mark.parametrize("version", [9, 12])
 async def test_without_a_coordinator_producers_retry(wire: Wire, version: int) -> None:
     await create(wire, "t")
     records = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)

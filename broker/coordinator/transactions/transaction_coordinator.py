@@ -157,6 +157,8 @@ class TransactionCoordinator:
 
         Returns the error of each. A partition that is not in the transaction is TRANSACTION_ABORTABLE.
         """
+        if not transactional_id:
+            return dict.fromkeys(partitions, KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty"))
         try:
             if not adds:
                 state = self._runtime.shard_of(transactional_id).transactions.get(transactional_id)

@@ -38,6 +38,8 @@ _UNPREDICTABLE = frozenset(
         "transaction_start_time_ms", "last_timestamp", "coordinator_epoch",
     }
 )  # fmt: skip
+_SETS = frozenset({"partitions"})
+"""Lists of numbers that Kafka keeps in hash tables."""
 _TEXT = "error_message"
 _UUID_LENGTH = 36
 """The end of a member id that a server assigned; no id of a script ends like this."""
@@ -139,14 +141,16 @@ async def _differences(step: Step, sides: Collection[tuple[Wire, Seen]]) -> list
     return found or ([] if ready else [Difference("never ready", *answers)])
 
 
-def plain(value: Any, seen: Seen) -> Any:
+def plain(value: Any, seen: Seen, name: str = "") -> Any:
     """Return the comparable part of a response."""
     if isinstance(value, msgspec.Struct):
         fields = {name: getattr(value, name) for name in value.__struct_fields__ if name not in _UNPREDICTABLE}
         return {name: _plain_field(name, field, seen) for name, field in fields.items()}
     if isinstance(value, list):
         members = [plain(member, seen) for member in value]
-        return sorted(members, key=_order) if members and isinstance(members[0], dict) else members
+        if members and isinstance(members[0], dict):
+            return sorted(members, key=_order)
+        return sorted(members) if name in _SETS else members
     if isinstance(value, bytes):
         return next((f"id of {name}" for name, topic_id in seen.topic_ids.items() if topic_id == value), value)
     return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -159,7 +163,7 @@ def _plain_field(name: str, value: Any, seen: Seen) -> Any:
         return f"producer {seen.producer_ids.index(value)}"
     if isinstance(value, str) and value in seen.member_ids:
         return f"id of member {seen.member_ids.index(value)}"
-    return plain(value, seen)
+    return plain(value, seen, name)
 
 
 def compare(reference: Any, subject: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

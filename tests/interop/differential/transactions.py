@@ -64,6 +64,7 @@ INITIALISING = [
 
 ADDING = [
     *begin("add"),
+    await_group_coordinator(),
     *versions(lambda version: add("add", UNKNOWN_ID, 0, DATA, version), 0, 3),
     init("add"),
     *versions(lambda version: add("", P(0), 0, DATA, version), 0, 3),
