@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from odradek.broker.metadata.features import FEATURES, SERVES_TRANSACTIONS, TRANSACTION_VERSION
+from odradek.broker.metadata.features import FEATURES
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -53,8 +53,4 @@ def _supported() -> list[SupportedFeatureKey]:
 
 
 def _finalized(image: MetadataImage) -> list[FinalizedFeatureKey]:
-    return [
-        FinalizedFeatureKey(name, level, level)
-        for name, level in image.features.items()
-        if level and (SERVES_TRANSACTIONS or name != TRANSACTION_VERSION)
-    ]
+    return [FinalizedFeatureKey(name, level, level) for name, level in image.features.items() if level]

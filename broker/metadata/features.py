@@ -18,9 +18,6 @@ from typing import Final, NamedTuple
 GROUP_VERSION: Final = "group.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 
-SERVES_TRANSACTIONS: Final = False
-"""Whether ApiVersions reports the level of `transaction.version`. Without it clients use the first protocol."""
-
 
 class Feature(NamedTuple):
     """The lowest and highest level of a feature that this version supports, and the level where none is stored."""

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.apis.table import ROWS
-from odradek.broker.metadata.features import SERVES_TRANSACTIONS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.wire import Wire
@@ -36,12 +35,11 @@ async def test_groups_of_the_consumer_protocol_are_a_finalized_feature(wire: Wir
 
 
 @pytest.mark.usefixtures("only_here")  # there are more on Apache Kafka
-async def test_transactions_are_a_finalized_feature_once_they_are_served(wire: Wire) -> None:
+async def test_transactions_are_a_finalized_feature(wire: Wire) -> None:
     response = await wire.ask(ApiVersionsRequest("x", "1"), 4)
 
-    transactions = {"transaction.version": 2} if SERVES_TRANSACTIONS else {}
     levels = {each.name: each.max_version_level for each in response.finalized_features}
-    assert levels == {"group.version": 1, **transactions}
+    assert levels == {"group.version": 1, "transaction.version": 2}
 
 
 async def test_an_unknown_version_is_answered_in_version_0(wire: Wire) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.handlers import api_versions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
@@ -17,9 +16,8 @@ UPGRADE, SAFE, UNSAFE = 1, 2, 3
 
 
 @pytest.fixture(autouse=True)
-async def highest_level(monkeypatch: pytest.MonkeyPatch, wire: Wire) -> AsyncIterator[None]:
-    """Report the level in ApiVersions, and leave Apache Kafka, which all tests share, as it was."""
-    monkeypatch.setattr(api_versions, "SERVES_TRANSACTIONS", True)
+async def highest_level(wire: Wire) -> AsyncIterator[None]:
+    """Leave Apache Kafka, which all tests share, as it was."""
     yield
     await change(wire, 2, UPGRADE)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from odradek.broker.metadata.features import SERVES_TRANSACTIONS
 from tests.peers import java
 
 pytestmark = pytest.mark.java
@@ -32,12 +31,10 @@ def described(run: Run) -> list[tuple[str, ...]]:
     return LEVELS.findall(run("describe"))
 
 
-def test_the_feature_tool_changes_levels(run: Run, kind: str) -> None:
-    is_reported = SERVES_TRANSACTIONS or kind == "apache"
-    assert described(run) == [("0", "2", "2" if is_reported else "0")]
+def test_the_feature_tool_changes_levels(run: Run) -> None:
+    assert described(run) == [("0", "2", "2")]
 
-    if is_reported:
-        assert run("downgrade", "--feature", f"{NAME}=1") == f"{NAME} was downgraded to 1.\n"
+    assert run("downgrade", "--feature", f"{NAME}=1") == f"{NAME} was downgraded to 1.\n"
     assert run("disable", "--feature", NAME) == f"{NAME} was disabled.\n"
     assert described(run) == [("0", "2", "0")]
     assert run("upgrade", "--feature", f"{NAME}=1", "--dry-run") == f"{NAME} can be upgraded to 1.\n"

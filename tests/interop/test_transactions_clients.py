@@ -46,7 +46,6 @@ def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serv
     }
     server = KINDS[kind](tmp_path_factory.mktemp("transactions"), properties)
     server.start()
-    features.require_transactions(server)
     yield server
     server.kill()
     assert "Traceback" not in server.printed(), server.printed()[-8000:]

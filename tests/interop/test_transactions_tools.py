@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from tests.interop.conftest import KINDS
-from tests.peers import features, java
+from tests.peers import java
 from tests.peers.java_machine import JavaMachine
 from tests.peers.server import Server
 from tests.peers.transactional.confluent import Confluent
@@ -24,7 +24,6 @@ Tool = Callable[..., list[dict[str, str]]]
 @pytest.fixture(scope="module")
 def server(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = KINDS[kind](tmp_path_factory.mktemp("transactions")).start()
-    features.require_transactions(server)
     yield server
     server.kill()
     assert "Traceback" not in server.printed(), server.printed()[-8000:]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -44,20 +42,3 @@ async def _level(wire: Wire, feature: str) -> int:
     versions = await wire.ask(ApiVersionsRequest("test", "1"), 4)
     levels = {each.name: each.max_version_level for each in versions.finalized_features}
     return levels.get(feature, 0)
-
-
-def require_transactions(server: Server) -> None:
-    """Skip the tests if the server does not have transactions, and end it."""
-    if not serves_transactions(server):
-        server.kill()
-        pytest.skip("the server has no transactions")
-
-
-def serves_transactions(server: Server) -> bool:
-    """Whether the second version of the protocol is finalized."""
-
-    async def finalized() -> int:
-        async with Wire(server.host, server.port) as wire:
-            return await _level(wire, TRANSACTION_VERSION)
-
-    return asyncio.run(finalized()) > 0
