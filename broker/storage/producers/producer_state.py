@@ -181,7 +181,9 @@ class ProducerState:
         self.entries = {entry.producer_id: entry for entry in entries}
         open_transactions = [e for e in self.entries.values() if e.transaction_first_offset != NO_OFFSET]
         open_transactions.sort(key=lambda entry: entry.transaction_first_offset)
-        self._ongoing = OrderedDict([(entry.transaction_first_offset, entry.producer_id) for entry in open_transactions])
+        self._ongoing = OrderedDict(
+            [(entry.transaction_first_offset, entry.producer_id) for entry in open_transactions]
+        )
         self._unreplicated = []
         self.verifications.clear()
         self.end_offset = end_offset
