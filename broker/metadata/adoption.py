@@ -18,6 +18,11 @@ records of a compacted topic after a week.
 Not adopted are a topic whose partitions have different ids, or the id of another topic; a topic that Kafka's controller
 had deleted; a directory without a segment, whatever its name is.
 
+`__consumer_offsets` and `__transaction_state` are adopted together or not at all, because offsets of open transactions
+wait for the end that only the transactions' coordinator writes. If the directories have no `__transaction_state`, the
+broker logs which partitions have open transactions. If a coordinator's topic lacks partitions, it gets as many as it is
+created with: the number decides which partition has a key.
+
 In a store that several brokers share, `odradek metadata create-cluster` may name one of them in `/adopting`.
 
 Adoption runs once, to the end: `Metadata` writes `/adopting` together with the cluster record, and the key is deleted
@@ -34,6 +39,7 @@ from odradek.broker.metadata.image import PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import FIRST_ADOPTED, skip_to
 from odradek.broker.metadata.store.store import Delete
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from odradek.broker.metadata.topics import write_topic
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dirs import LogDirs
@@ -46,10 +52,11 @@ _LOG = StructuredLogger(__name__)
 
 _COMPACTED = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "104857600"}
 INTERNAL_TOPIC_CONFIGS: Mapping[str, dict[str, str]] = {
-    "__consumer_offsets": _COMPACTED,
-    "__transaction_state": _COMPACTED | {"compression.type": "uncompressed", "min.insync.replicas": "1"},
+    CONSUMER_OFFSETS: _COMPACTED,
+    TRANSACTION_STATE: _COMPACTED | {"compression.type": "uncompressed", "min.insync.replicas": "1"},
 }
 """The properties with which Kafka's coordinators create their topics. Without them their records would be lost."""
+_COORDINATORS_TOPICS = INTERNAL_TOPIC_CONFIGS.keys()
 
 
 def adopter(node_id: int) -> bytes:
@@ -83,11 +90,16 @@ async def _adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTop
             _LOG.warning("partition without a segment not adopted", topic=log.topic, partition=log.partition)
             continue
         found.setdefault(log.topic, []).append(log)
-    for name, partitions in sorted(found.items()):
+    for name in sorted(found):
         if kraft is not None and name not in kraft.ids:
             _LOG.warning("topic not adopted, Kafka had deleted it", topic=name)
-        elif name not in metadata.image.topics:
+            del found[name]
+    refused = _refused(metadata, found)
+    for name, partitions in sorted(found.items()):
+        if name not in metadata.image.topics and name not in refused:
             await _adopt(metadata, name, partitions, None if kraft is None else kraft.configs.get(name, {}))
+    if TRANSACTION_STATE not in metadata.image.topics:
+        _report_open_transactions([log for partitions in found.values() for log in partitions])
     if found:
         _LOG.info("topics adopted from the log directories", count=len(found), first=min(found))
         if kraft is None:
@@ -97,16 +109,44 @@ async def _adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTop
     await metadata.commit((), (Delete(metadata.keys.adopting),))
 
 
+def _refused(metadata: Metadata, found: Mapping[str, list[Log]]) -> set[str]:
+    """Return the topics that cannot be adopted; log them."""
+    taken = {topic.topic_id: name for name, topic in metadata.image.topics.items()}
+    refused = set()
+    for name, logs in sorted(found.items()):
+        ids = _ids(logs)
+        if len(ids) > 1 or any(taken.get(topic_id, name) != name for topic_id in ids):
+            _LOG.error("topic not adopted, its partitions have ids of several or other topics", topic=name)
+            refused.add(name)
+        else:
+            taken.update(dict.fromkeys(ids, name))
+    if not refused.isdisjoint(_COORDINATORS_TOPICS):
+        for name in _COORDINATORS_TOPICS & found.keys() - refused:
+            _LOG.error("topic not adopted, because the other topic of transactions is not", topic=name)
+            refused.add(name)
+    return refused
+
+
+def _report_open_transactions(logs: list[Log]) -> None:
+    """Log which partitions have transactions that no coordinator will end."""
+    open_ = sorted(f"{log.topic}-{log.partition}" for log in logs if log.producers.first_unstable_offset is not None)
+    if open_:
+        reason = f"{TRANSACTION_STATE} is missing: abort them, as kafka-transactions.sh does"
+        _LOG.warning("open transactions have no coordinator", partitions=len(open_), first=open_[0], reason=reason)
+
+
+def _ids(logs: Iterable[Log]) -> set[bytes]:
+    return {log.topic_id for log in logs} - {ZERO_TOPIC_ID}
+
+
 async def _adopt(metadata: Metadata, name: str, logs: list[Log], configs: Mapping[str, str] | None) -> None:
-    ids = {log.topic_id for log in logs} - {ZERO_TOPIC_ID}
-    if len(ids) > 1 or ids & metadata.image.topics_by_id.keys():
-        _LOG.error("topic not adopted, its partitions have ids of several or other topics", topic=name)
-        return
+    ids = _ids(logs)
     by_index = {log.partition: log for log in logs}
     count = max(by_index) + 1
     missing = [index for index in range(count) if index not in by_index]
     if missing:
         _LOG.warning("missing partitions begin empty", topic=name, count=len(missing), first=missing[0])
+        count = max(count, _created_partitions(metadata, name))
     topic = TopicImage(
         name=name,
         topic_id=ids.pop() if ids else metadata.randomness.uuid(),
@@ -114,6 +154,16 @@ async def _adopt(metadata: Metadata, name: str, logs: list[Log], configs: Mappin
         configs=_valid(metadata, name, configs),
     )
     await write_topic(metadata, topic, metadata.image.topic_configs.get(name, ({}, 0))[1])
+
+
+def _created_partitions(metadata: Metadata, name: str) -> int:
+    """Return the number of partitions with which a coordinator creates its topic; 0 for other topics."""
+    config = metadata.config
+    created = {
+        CONSUMER_OFFSETS: config.offsets_topic_num_partitions,
+        TRANSACTION_STATE: config.transaction_state_log_num_partitions,
+    }
+    return created.get(name, 0)
 
 
 def _partition(metadata: Metadata, log: Log | None) -> PartitionImage:

@@ -12,21 +12,8 @@ from odradek.broker.coordinator.transactions.verification import PartitionErrors
 from odradek.broker.handlers import txn_offset_commit
 from odradek.broker.request.context import ConnectionContext, RequestContext
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
-from odradek.protocol.messages.end_txn import EndTxnRequest
-from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
-from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
-from odradek.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
-)
-from odradek.protocol.messages.txn_offset_commit import (
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestPartition,
-    TxnOffsetCommitRequestTopic,
-    TxnOffsetCommitResponse,
-)
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequestTopic, TxnOffsetCommitResponse
+from tests.handlers.committing_producer import LAST_VERSION_BEFORE_ADDING, CommittingProducer
 from tests.handlers.group_members import GroupMember, find_coordinator, new_group_id
 from tests.handlers.requests import create
 from tests.wire import Wire
@@ -36,101 +23,13 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 FENCED = ErrorCode.INVALID_PRODUCER_EPOCH
 CONCURRENT = ErrorCode.CONCURRENT_TRANSACTIONS
-LAST_VERSION_BEFORE_ADDING = 4
-_RETRIED = (
-    CONCURRENT,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_COORDINATOR,
-)
-
-Rows = dict[tuple[str, int], ErrorCode]
-
-
-class Producer:
-    """A transactional producer, request by request, that commits offsets of a group."""
-
-    def __init__(self, wire: Wire, group_id: str) -> None:
-        self.wire = wire
-        self.group_id = group_id
-        self.transactional_id = f"of-{group_id}"
-        self.producer_id = self.epoch = -1
-
-    async def init(self) -> None:
-        """Begin, or fence an earlier producer of the same id."""
-        find = FindCoordinatorRequest(key_type=1, coordinator_keys=[self.transactional_id])
-        while (await self.wire.ask(find, 4)).coordinators[0].error_code:
-            pass
-        while (answer := await self.wire.ask(InitProducerIdRequest(self.transactional_id, 60_000), 4)).error_code:
-            assert answer.error_code in _RETRIED
-        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
-
-    async def add_offsets(self) -> None:
-        request = AddOffsetsToTxnRequest(self.transactional_id, self.producer_id, self.epoch, self.group_id)
-        while (code := (await self.wire.ask(request, 3)).error_code) == CONCURRENT:
-            pass
-        assert code == NONE
-
-    def request(self, offsets: dict[tuple[str, int], int], metadata: str = "note", **fields: Any) -> Any:
-        """Return a request with offsets by topic and partition; `fields` are the request's."""
-        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-        for (topic, index), offset in offsets.items():
-            row = TxnOffsetCommitRequestPartition(index, offset, committed_metadata=metadata)
-            topics.setdefault(topic, []).append(row)
-        return TxnOffsetCommitRequest(
-            **{
-                "transactional_id": self.transactional_id,
-                "group_id": self.group_id,
-                "producer_id": self.producer_id,
-                "producer_epoch": self.epoch,
-                "topics": [TxnOffsetCommitRequestTopic(name, rows) for name, rows in topics.items()],
-                **fields,
-            }
-        )
-
-    async def commit(self, version: int, offsets: dict[tuple[str, int], int], **fields: Any) -> Rows:
-        """Commit the offsets of `request`."""
-        answer = await self.wire.ask(self.request(offsets, **fields), version)
-        return {
-            (topic.name, row.partition_index): ErrorCode(row.error_code)
-            for topic in answer.topics
-            for row in topic.partitions
-        }
-
-    async def commit_one(self, version: int, offset: int = 5, **fields: Any) -> ErrorCode:
-        """Commit partition 0 of `t`, again while the markers of the transaction before it are written."""
-        while (code := (await self.commit(version, {("t", 0): offset}, **fields))["t", 0]) == CONCURRENT:
-            pass
-        return code
-
-    async def end(self, version: int = 3, *, committed: bool = True) -> None:
-        """End the transaction. From version 5 on the producer goes on with the epoch in the answer."""
-        request = EndTxnRequest(self.transactional_id, self.producer_id, self.epoch, committed)
-        answer = await self.wire.ask(request, version)
-        assert answer.error_code == NONE
-        if version > LAST_VERSION_BEFORE_ADDING:
-            self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
-
-    async def read(self, *, stable: bool = True) -> int | ErrorCode:
-        """Fetch the offset of partition 0 of `t`."""
-        topics = [OffsetFetchRequestTopics("t", partition_indexes=[0])]
-        groups = [OffsetFetchRequestGroup(self.group_id, topics=topics)]
-        [group] = (await self.wire.ask(OffsetFetchRequest(groups=groups, require_stable=stable), 8)).groups
-        [row] = group.topics[0].partitions
-        return ErrorCode(row.error_code) if row.error_code else row.committed_offset
-
-    async def read_stable(self) -> int | ErrorCode:
-        """Fetch the offset when no transaction may change it: Apache Kafka writes markers after its answer."""
-        while (found := await self.read()) == UNSTABLE:
-            pass
-        return found
 
 
 @pytest.fixture
-async def producer(wire: Wire) -> Producer:
+async def producer(wire: Wire) -> CommittingProducer:
     """A producer with a group of its own, and the topic `t`."""
     await create(wire, "t", partitions=2)
-    producer = Producer(wire, new_group_id())
+    producer = CommittingProducer(wire, new_group_id())
     await find_coordinator(wire, producer.group_id)
     await producer.init()
     return producer
@@ -139,7 +38,7 @@ async def producer(wire: Wire) -> Producer:
 @pytest.mark.parametrize("version", range(6))
 @pytest.mark.parametrize("committed", [True, False])
 async def test_offsets_count_when_the_transaction_is_committed(
-    producer: Producer, version: int, committed: bool
+    producer: CommittingProducer, version: int, committed: bool
 ) -> None:
     if version <= LAST_VERSION_BEFORE_ADDING:
         await producer.add_offsets()
@@ -159,12 +58,14 @@ async def test_offsets_count_when_the_transaction_is_committed(
         (4, ErrorCode.TRANSACTION_ABORTABLE),
     ],
 )
-async def test_a_partition_that_was_not_added_is_refused(producer: Producer, version: int, code: ErrorCode) -> None:
+async def test_a_partition_that_was_not_added_is_refused(
+    producer: CommittingProducer, version: int, code: ErrorCode
+) -> None:
     assert await producer.commit_one(version) == code
     assert await producer.read() == -1
 
 
-async def test_rows_of_partitions_that_do_not_exist_and_of_long_metadata(producer: Producer) -> None:
+async def test_rows_of_partitions_that_do_not_exist_and_of_long_metadata(producer: CommittingProducer) -> None:
     await producer.add_offsets()
 
     rows = await producer.commit(3, {("t", 0): 5, ("t", 9): 1, ("unknown", 0): 1})
@@ -174,13 +75,13 @@ async def test_rows_of_partitions_that_do_not_exist_and_of_long_metadata(produce
     assert long == {("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE, ("t", 9): UNKNOWN}
 
 
-async def test_no_coordinator_decides_on_partitions_that_do_not_exist(producer: Producer) -> None:
+async def test_no_coordinator_decides_on_partitions_that_do_not_exist(producer: CommittingProducer) -> None:
     rows = await producer.commit(3, {("unknown", 0): 1}, group_id="", transactional_id="")
 
     assert rows == {("unknown", 0): UNKNOWN}
 
 
-async def test_a_topic_without_partitions_is_not_in_the_response(producer: Producer) -> None:
+async def test_a_topic_without_partitions_is_not_in_the_response(producer: CommittingProducer) -> None:
     request = producer.request({("t", 0): 5})
     request.topics = [TxnOffsetCommitRequestTopic("t", []), TxnOffsetCommitRequestTopic("unknown", [])]
 
@@ -188,12 +89,14 @@ async def test_a_topic_without_partitions_is_not_in_the_response(producer: Produ
 
 
 @pytest.mark.parametrize("version", [0, 5])
-async def test_an_empty_transactional_id_is_refused(producer: Producer, version: int) -> None:
+async def test_an_empty_transactional_id_is_refused(producer: CommittingProducer, version: int) -> None:
     assert await producer.commit_one(version, transactional_id="") == ErrorCode.INVALID_REQUEST
 
 
 @pytest.mark.parametrize("version", [0, 5])
-async def test_an_older_epoch_is_refused_before_the_transaction_is_looked_for(producer: Producer, version: int) -> None:
+async def test_an_older_epoch_is_refused_before_the_transaction_is_looked_for(
+    producer: CommittingProducer, version: int
+) -> None:
     epoch = producer.epoch
     assert await producer.commit_one(5) == NONE
     await producer.end(5)
@@ -204,13 +107,13 @@ async def test_an_older_epoch_is_refused_before_the_transaction_is_looked_for(pr
         assert refused == FENCED
 
 
-async def test_an_empty_group_id_is_refused(producer: Producer) -> None:
+async def test_an_empty_group_id_is_refused(producer: CommittingProducer) -> None:
     rows = await producer.commit(3, {("t", 0): 5, ("unknown", 0): 1}, group_id="")
 
     assert rows == {("t", 0): ErrorCode.INVALID_GROUP_ID, ("unknown", 0): UNKNOWN}
 
 
-async def test_members_are_checked(wire: Wire, producer: Producer) -> None:
+async def test_members_are_checked(wire: Wire, producer: CommittingProducer) -> None:
     member = GroupMember(wire, producer.group_id, "instance")
     await member.become_only_member()
     generation = member.generation_id
@@ -230,14 +133,14 @@ async def test_members_are_checked(wire: Wire, producer: Producer) -> None:
     assert rows == {("t", 0): ErrorCode.ILLEGAL_GENERATION, ("t", 9): UNKNOWN}
 
 
-async def test_a_generation_of_a_group_that_does_not_exist_is_refused(producer: Producer) -> None:
+async def test_a_generation_of_a_group_that_does_not_exist_is_refused(producer: CommittingProducer) -> None:
     assert await producer.commit_one(5, generation_id=3, member_id="m") == ErrorCode.ILLEGAL_GENERATION
 
 
 @pytest.mark.parametrize("version", [4, 5])
-async def test_a_producer_that_was_fenced_is_refused(wire: Wire, producer: Producer, version: int) -> None:
+async def test_a_producer_that_was_fenced_is_refused(wire: Wire, producer: CommittingProducer, version: int) -> None:
     assert await producer.commit_one(5) == NONE
-    next_producer = Producer(wire, producer.group_id)
+    next_producer = CommittingProducer(wire, producer.group_id)
     await next_producer.init()
 
     assert await producer.commit_one(version, 6) == FENCED
@@ -250,7 +153,9 @@ async def test_a_producer_that_was_fenced_is_refused(wire: Wire, producer: Produ
 
 
 @pytest.mark.parametrize("version", [4, 5])
-async def test_a_delayed_commit_of_a_transaction_that_has_ended_is_refused(producer: Producer, version: int) -> None:
+async def test_a_delayed_commit_of_a_transaction_that_has_ended_is_refused(
+    producer: CommittingProducer, version: int
+) -> None:
     epoch = producer.epoch
     assert await producer.commit_one(5) == NONE
     await producer.end(5)
@@ -265,7 +170,7 @@ async def test_a_delayed_commit_of_a_transaction_that_has_ended_is_refused(produ
 
 
 async def test_a_delayed_commit_of_version_1_is_refused_unless_the_next_transaction_added_the_group(
-    producer: Producer,
+    producer: CommittingProducer,
 ) -> None:
     await producer.add_offsets()
     assert await producer.commit_one(3) == NONE
@@ -278,7 +183,9 @@ async def test_a_delayed_commit_of_version_1_is_refused_unless_the_next_transact
 
 
 @pytest.mark.parametrize("version", [3, 5])
-async def test_an_unknown_transactional_id_or_another_producer_id_is_refused(producer: Producer, version: int) -> None:
+async def test_an_unknown_transactional_id_or_another_producer_id_is_refused(
+    producer: CommittingProducer, version: int
+) -> None:
     for fields in ({"transactional_id": "unknown"}, {"producer_id": producer.producer_id + 1000}):
         assert await producer.commit_one(version, **fields) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert await producer.read() == -1
@@ -311,7 +218,7 @@ class SlowCoordinator:
 
 
 def start_commit(
-    broker: Broker, coordinator: SlowCoordinator, producer: Producer, version: int, epoch: int | None = None
+    broker: Broker, coordinator: SlowCoordinator, producer: CommittingProducer, version: int, epoch: int | None = None
 ) -> asyncio.Task[ErrorCode]:
     """Start to handle a commit of offset 6."""
     verifier = TransactionVerifier(
@@ -338,7 +245,7 @@ def start_commit(
 
 @pytest.mark.parametrize("version", [3, 5])
 async def test_a_commit_is_written_when_another_broker_has_verified_it(
-    broker: Broker, producer: Producer, version: int
+    broker: Broker, producer: CommittingProducer, version: int
 ) -> None:
     coordinator = SlowCoordinator(broker)
     await producer.add_offsets()
@@ -354,7 +261,7 @@ async def test_a_commit_is_written_when_another_broker_has_verified_it(
 
 @pytest.mark.parametrize("version", [3, 5])
 async def test_a_commit_is_refused_if_its_transaction_ends_while_another_broker_verifies_it(
-    broker: Broker, producer: Producer, version: int
+    broker: Broker, producer: CommittingProducer, version: int
 ) -> None:
     coordinator = SlowCoordinator(broker)
     await producer.add_offsets()
@@ -382,7 +289,7 @@ async def test_a_commit_is_refused_if_its_transaction_ends_while_another_broker_
     ],
 )
 async def test_errors_of_the_verification_by_another_broker(
-    broker: Broker, producer: Producer, version: int, error: ErrorCode, code: ErrorCode
+    broker: Broker, producer: CommittingProducer, version: int, error: ErrorCode, code: ErrorCode
 ) -> None:
     coordinator = SlowCoordinator(broker)
     coordinator.error = error
@@ -391,7 +298,9 @@ async def test_errors_of_the_verification_by_another_broker(
     assert await start_commit(broker, coordinator, producer, version) == code
 
 
-async def test_a_partition_is_verified_once_while_its_transaction_is_open(broker: Broker, producer: Producer) -> None:
+async def test_a_partition_is_verified_once_while_its_transaction_is_open(
+    broker: Broker, producer: CommittingProducer
+) -> None:
     assert await producer.commit_one(5) == NONE
     coordinator = SlowCoordinator(broker)  # never answers
 
