@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from odradek.broker.broker import Broker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from tests.broker.replicating import three_brokers
 from tests.wire import Wire
 
 NAME = "transaction.version"
@@ -121,3 +123,29 @@ async def test_the_image_has_the_level(wire: Wire, broker: Broker) -> None:
     await change(wire, 1, SAFE)
 
     assert broker.services.metadata.image.transaction_version == 1
+
+
+@pytest.mark.usefixtures("only_here")
+async def test_a_level_is_kept_over_a_restart(tmp_path: Path) -> None:
+    properties = {"log.dirs": str(tmp_path / "data")}
+    async with Broker(properties) as started, Wire("127.0.0.1", started.port) as wire:
+        assert (await change(wire, 1, SAFE)).error_code == ErrorCode.NONE
+
+    async with Broker(properties) as started, Wire("127.0.0.1", started.port) as wire:
+        assert await finalized(wire) == 1
+        assert started.services.metadata.image.transaction_version == 1
+
+
+@pytest.mark.usefixtures("only_here")
+async def test_a_level_is_that_of_all_brokers_also_of_one_that_was_away(tmp_path: Path) -> None:
+    async with three_brokers(tmp_path) as cluster:
+        await cluster.stop(3)
+        async with Wire("127.0.0.1", cluster.brokers[2].port) as wire:
+            assert (await change(wire, 0, SAFE)).error_code == ErrorCode.NONE
+            assert await finalized(wire) == 0
+        await cluster.start(3)
+
+        for broker in cluster.brokers.values():
+            await cluster.until(lambda broker=broker: broker.services.metadata.image.transaction_version == 0)
+            async with Wire("127.0.0.1", broker.port) as wire:
+                assert await finalized(wire) == 0

@@ -41,3 +41,15 @@ def test_the_feature_tool_changes_levels(run: Run) -> None:
     refused = run("upgrade", "--feature", f"{NAME}=3")
     assert f"Could not upgrade {NAME} to 3." in refused
     assert "1 out of 1 operation(s) failed." in refused
+
+
+def test_each_level_is_reached_from_its_neighbours_and_an_unknown_feature_is_refused(run: Run) -> None:
+    assert run("downgrade", "--feature", f"{NAME}=1", "--dry-run") == f"{NAME} can be downgraded to 1.\n"
+    assert run("downgrade", "--feature", f"{NAME}=0") == f"{NAME} was downgraded to 0.\n"
+    assert run("upgrade", "--feature", f"{NAME}=1") == f"{NAME} was upgraded to 1.\n"
+    refused = run("downgrade", "--feature", f"{NAME}=2")
+    assert f"Could not downgrade {NAME} to 2." in refused
+    refused = run("upgrade", "--feature", "unknown.version=1")
+    assert "Could not upgrade unknown.version to 1." in refused
+    assert run("upgrade", "--feature", f"{NAME}=2") == f"{NAME} was upgraded to 2.\n"
+    assert described(run) == [("0", "2", "2")]
