@@ -42,6 +42,7 @@ class InternalTopic(msgspec.Struct, frozen=True):
     """The topic of one coordinator.
 
     `record_types` are those that its records are decoded by. `base_sequence` and `codec` are those of its batches.
+    `last_record_counts`: a record replaces everything that earlier ones with its key said, and none has a producer.
     `append_timeout_ms` is how long an append may wait for replicas, `load_buffer_bytes` how much is read at a time.
     """
 
@@ -52,6 +53,7 @@ class InternalTopic(msgspec.Struct, frozen=True):
     configs: dict[str, str | None]
     base_sequence: int = -1
     codec: Codec = Codec.NONE
+    last_record_counts: bool = False
     append_timeout_ms: int = 5000
     load_buffer_bytes: int = 5 * 1024 * 1024
     partition_of: Callable[[str, int], int] = partition_of

@@ -2,7 +2,9 @@
 
 What cannot be read is skipped, with a line in the broker's log that names the offset, and so are records of unknown
 types, which another version of the broker wrote: one bad record must not keep the whole partition from being loaded.
-Batches of magic 0 and 1, which old brokers wrote, are read like others. Kafka's `CoordinatorLoaderImpl` is the model.
+Batches of magic 0 and 1, which old brokers wrote, are read like others. Where only the last record of a key counts
+(`InternalTopic.last_record_counts`), the earlier ones are not decoded: they are most of a log that was not compacted.
+Kafka's `CoordinatorLoaderImpl` is the model.
 """
 
 from __future__ import annotations
@@ -48,15 +50,18 @@ def load(topic: InternalTopic, log: Log, shard: CoordinatorShard, now_ms: int) -
     fails.
     """
     replayed = 0
+    last: dict[bytes, Record] | None = {} if topic.last_record_counts else None
     offset, end_offset = log.log_start_offset, log.log_end_offset
     while offset < end_offset:
         chunk = log.bytes_of(log.read(offset, topic.load_buffer_bytes, end_offset))
         before = offset
         for batch in _batches(chunk):
-            replayed += _replay_batch(topic, log, shard, batch, offset, now_ms)
+            replayed += _replay_batch(topic, log, shard, batch, offset, now_ms, last)
             offset = batch.next_offset
         if offset == before:
             break
+    for record in last.values() if last else ():
+        _replay_record(topic, log, shard, record, NO_PRODUCER, now_ms)
     return LoadedLog(replayed, end_offset)
 
 
@@ -84,8 +89,15 @@ def _records(chunk: bytes, position: int, header: BatchHeader) -> Iterator[Recor
 
 
 def _replay_batch(
-    topic: InternalTopic, log: Log, shard: CoordinatorShard, batch: _Batch, from_offset: int, now_ms: int
+    topic: InternalTopic,
+    log: Log,
+    shard: CoordinatorShard,
+    batch: _Batch,
+    from_offset: int,
+    now_ms: int,
+    last: dict[bytes, Record] | None,
 ) -> int:
+    """Replay the records of a batch; with `last`, only put them there, in the order of the log."""
     replayed = 0
     try:
         for record in batch.records:
@@ -94,6 +106,10 @@ def _replay_batch(
             replayed += 1
             if batch.is_control:
                 _replay_marker(shard, record, batch.producer_id)
+            elif last is not None and record.key is not None:
+                key = bytes(record.key)
+                last.pop(key, None)
+                last[key] = record
             else:
                 _replay_record(topic, log, shard, record, batch.producer_id, now_ms)
     except RemoteProtocolError as error:

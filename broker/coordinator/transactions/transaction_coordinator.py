@@ -74,6 +74,7 @@ def transaction_state_topic(config: BrokerConfig) -> InternalTopic:
             "segment.bytes": str(config.transaction_state_log_segment_bytes),
             "unclean.leader.election.enable": "false",
         },
+        last_record_counts=True,
         load_buffer_bytes=config.transaction_state_log_load_buffer_size,
     )
 

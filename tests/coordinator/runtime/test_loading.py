@@ -56,6 +56,23 @@ def test_every_record_is_replayed_in_the_order_of_the_log(log: Log, codec: Codec
     assert counters.replayed == [("a", 1), ("b", 2), ("a", 3), ("b", None)]
 
 
+@pytest.mark.parametrize("buffer_bytes", [1, 150, 1 << 20])
+@pytest.mark.parametrize("codec", Codec)
+def test_only_the_last_record_of_a_key_is_replayed_where_only_that_counts(
+    log: Log, codec: Codec, buffer_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    append(log, counter_record("a", 1), counter_record("b", 2), counter_record("c", 3), codec=codec)
+    append(log, counter_record("a", 4), counter_record("b", None), (None, b"v"), codec=codec)
+    counters = Counters()
+
+    topic = msgspec.structs.replace(TOPIC, load_buffer_bytes=buffer_bytes, last_record_counts=True)
+    read = load(topic, log, counters, NOW)
+
+    assert counters.replayed == [("c", 3), ("a", 4), ("b", None)]
+    assert (read.records, read.end_offset) == (6, 6)
+    assert "offset=5" in caplog.text
+
+
 def test_loading_starts_at_the_start_of_the_log_even_inside_a_batch(log: Log) -> None:
     append(log, counter_record("a", 1), counter_record("b", 2), counter_record("c", 3))
     log.advance_high_watermark(log.log_end_offset)
