@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import shutil
 from pathlib import Path
@@ -9,12 +11,16 @@ from pathlib import Path
 import pytest
 
 from odradek.client.cli import run
+from tests.handlers.requests import create
 from tests.inspection.dump import kafka
 from tests.inspection.dump.cases import CASES, Case
 from tests.inspection.dump.recording import recorded, recording
-from tests.peers import odradek
+from tests.peers import java, odradek
 from tests.peers.clients import Outgoing
 from tests.peers.clients.confluent import Confluent
+from tests.peers.server import Server
+from tests.peers.transactional.raw import RawProducer
+from tests.wire import Wire
 
 pytestmark = pytest.mark.java
 
@@ -72,3 +78,60 @@ def test_logs_of_our_broker(
         server.stop()
     check(tmp_path / "running", monkeypatch, capfdbinary)
     check(server.log_dir, monkeypatch, capfdbinary)
+
+
+async def transact(server: Server) -> None:
+    """Committed, aborted and open transactions of both versions of the protocol, with offsets."""
+    async with Wire(server.host, server.port) as wire:
+        await create(wire, "t")
+        for generation in (1, 2):
+            producer = RawProducer(wire, f"producer {generation}", generation=generation)
+            await producer.init()
+            for committed in (True, False):
+                if generation == 1:
+                    await producer.add({"t": [0]})
+                await producer.send("t", b"value")
+                await producer.send_offsets("group", {("t", 0): generation})
+                await producer.end(committed=committed)
+                await producer.await_state("CompleteCommit" if committed else "CompleteAbort")
+        producer = RawProducer(wire, "open")
+        await producer.init()
+        await producer.send("t", b"value")
+
+
+def test_transactions_of_our_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    counts = {"transaction.state.log.num.partitions": "1", "offsets.topic.num.partitions": "1"}
+    server = odradek.prepare(tmp_path / "server", counts).start()
+    try:
+        asyncio.run(transact(server))
+        formatted = java.run(
+            java.CONSOLE_CONSUMER,
+            *("--bootstrap-server", server.bootstrap, "--topic", "__transaction_state", "--from-beginning"),
+            *("--formatter", "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter", "--timeout-ms", "3000"),
+        ).stdout
+    finally:
+        server.kill()
+
+    states = json.loads(f"[{formatted.strip().replace('}{', '},{')}]")
+    assert {each["key"]["data"]["transactionalId"] for each in states} == {"producer 1", "producer 2", "open"}
+    assert {each["value"]["version"] for each in states} == {1}
+    monkeypatch.chdir(server.log_dir)
+    for option, partition in (
+        ("--transaction-log-decoder", "__transaction_state-0"),
+        ("--offsets-decoder", "__consumer_offsets-0"),
+        ("--print-data-log", "t-0"),
+    ):
+        files = ",".join(
+            str(path.relative_to(server.log_dir))
+            for suffix in ("log", "index", "timeindex", "txnindex")
+            for path in sorted((server.log_dir / partition).glob(f"*.{suffix}"))
+        )
+        capfdbinary.readouterr()
+        assert run(["dump-log", "--files", files, option]) == 0
+        ours = recording(*capfdbinary.readouterr(), server.log_dir, failed=False)
+        theirs = kafka.dump(server.log_dir, files, [option])
+        assert in_order_of_paths(theirs) == in_order_of_paths(ours)
+        if option == "--transaction-log-decoder":
+            assert theirs.count(b'"transactionStatus"') == len(states)
