@@ -1,0 +1,51 @@
+"""What clients did and saw: transactions with their outcomes, and the records that readers read.
+
+Every record has a value of its own, so that it can be found again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+
+class Outcome(Enum):
+    """The outcome of a transaction, as far as its producer learned it."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    """No commit was requested, or an abort succeeded."""
+    UNKNOWN = "unknown"
+    """A commit was requested, and neither succeeded nor was followed by a successful abort."""
+
+
+class Write(NamedTuple):
+    """A record that was sent; `offset` is the acknowledged one, None without an acknowledgement."""
+
+    partition: int
+    value: str
+    offset: int | None = None
+
+
+class Transaction(NamedTuple):
+    name: str
+    outcome: Outcome
+    writes: tuple[Write, ...]
+
+
+class Seen(NamedTuple):
+    """A record that a reader read."""
+
+    partition: int
+    offset: int
+    value: str
+
+
+@dataclass
+class History:
+    """`reads` has the records of each reader in its order; `final` has the whole log, read after the last fault."""
+
+    transactions: list[Transaction] = field(default_factory=list)
+    reads: dict[str, list[Seen]] = field(default_factory=dict)
+    final: list[Seen] = field(default_factory=list)

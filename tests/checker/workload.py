@@ -1,0 +1,152 @@
+"""One seeded run: producers with transactions, a reader and faults, against a server process.
+
+Producers of both versions of the protocol share transactional ids, so that they fence each other; a producer that fails
+is replaced. The schedule of the faults and the contents of the transactions come from the seed; what happens at the
+same time does not, so a seed that fails may pass when it is repeated.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from random import Random
+
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.checker.history import History, Seen, Transaction
+from tests.checker.producers import (
+    PARTITIONS,
+    QUICK,
+    QUIET,
+    TOPIC,
+    Run,
+    end_open,
+    produce_as_bundled,
+    produce_as_confluent,
+)
+from tests.peers.server import Server
+
+PRODUCERS = (
+    ("one", produce_as_confluent),
+    ("one", produce_as_bundled),
+    ("two", produce_as_confluent),
+    ("three", produce_as_bundled),
+)
+"""The transactional id of each producer, and its client."""
+
+
+class Workload:
+    """The clients of a run; `history` is complete after `run`."""
+
+    def __init__(self, server: Server, seed: int, faults: int, timeout: float = 120.0) -> None:
+        """`timeout`: the seconds after which it is an error that nothing goes on."""
+        self.history = History()
+        self._server = server
+        self._random = Random(seed)
+        self._faults = faults
+        self._timeout = timeout
+        self._over = threading.Event()
+        self._ended = 0
+        self._progress = threading.Condition()
+        self._failures: list[BaseException] = []
+
+    def run(self) -> History:
+        """Run until all faults have happened. Raises the error of a client that could not go on."""
+        admin = AdminClient({"bootstrap.servers": self._server.bootstrap}, **QUIET)
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(self._timeout)
+        threads = [threading.Thread(target=self._guarded, args=(self._read,))]
+        for number, (transactional_id, produce) in enumerate(PRODUCERS):
+            random = Random(self._random.randrange(2**32))
+            run = Run(
+                self._server.bootstrap, transactional_id, f"{number}", random, self._timeout, self._over, self._note
+            )
+            threads.append(threading.Thread(target=self._guarded, args=(produce, run)))
+        for thread in threads:
+            thread.start()
+        try:
+            self._disturb()
+        finally:
+            self._over.set()
+            for thread in threads:
+                thread.join()
+        if self._failures:
+            raise self._failures[0]
+        for transactional_id, _ in PRODUCERS:
+            end_open(self._server.bootstrap, transactional_id, self._timeout)
+        self.history.final = list(self._read_all())
+        return self.history
+
+    def _note(self, transaction: Transaction) -> None:
+        with self._progress:
+            self.history.transactions.append(transaction)
+            self._ended += 1
+            self._progress.notify_all()
+
+    def _guarded(self, target: object, *arguments: object) -> None:
+        try:
+            target(*arguments)  # type: ignore[operator]
+        except BaseException as error:  # noqa: BLE001 - `run` raises it
+            self._failures.append(error)
+            self._over.set()
+
+    def _disturb(self) -> None:
+        """Kill or pause the server after some more transactions, each time."""
+        for _ in range(self._faults):
+            self._await_transactions(self._random.randrange(5, 30))
+            if self._random.random() < 0.7:
+                self._server.kill()
+                self._server.start()
+            else:
+                self._server.pause()
+                self._over.wait(self._random.uniform(0.0, 1.0))
+                self._server.resume()
+        self._await_transactions(10)
+
+    def _await_transactions(self, more: int) -> None:
+        with self._progress:
+            wanted = self._ended + more
+            done = self._progress.wait_for(lambda: self._ended >= wanted or self._over.is_set(), self._timeout)
+        if not done and not self._failures:
+            raise TimeoutError(f"less than {more} transactions ended in {self._timeout} s")
+
+    def _read(self) -> None:
+        seen = self.history.reads.setdefault("reader", [])
+        with closing(_consumer(self._server, {})) as consumer:
+            consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
+            while not self._over.is_set():
+                message = consumer.poll(0.1)
+                if message is not None and message.error() is None:
+                    seen.append(_seen(message))
+
+    def _read_all(self) -> Iterator[Seen]:
+        ended: set[int] = set()
+        with closing(_consumer(self._server, {"enable.partition.eof": True})) as consumer:
+            consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
+            while len(ended) < PARTITIONS:
+                message = consumer.poll(self._timeout)
+                if message is None:
+                    raise TimeoutError(f"partitions without an end: {set(range(PARTITIONS)) - ended}")
+                if message.error() is None:
+                    yield _seen(message)
+                elif message.error().code() == KafkaError._PARTITION_EOF:
+                    ended.add(message.partition())
+
+
+def _consumer(server: Server, more: dict[str, object]) -> Consumer:
+    properties = {
+        "bootstrap.servers": server.bootstrap,
+        "group.id": "unused",
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+        **QUICK,
+        **more,
+    }
+    return Consumer(properties, **QUIET)
+
+
+def _seen(message: Message) -> Seen:
+    value = message.value()
+    assert value is not None
+    return Seen(message.partition(), message.offset(), value.decode())
