@@ -107,20 +107,21 @@ class _Commit(NamedTuple):
     def answer(self) -> Answer:
         """Return the response: at once if the transaction's coordinator is here and the append ends at once."""
         try:
-            verification = self._begin_verification()
-            errors = None if verification in (None, IN_TRANSACTION) else self._verify()
+            begun = [self._begin_verification()]
+            errors = None if begun[0] in (None, IN_TRANSACTION) else self._verify(begun)
             if errors is not None and not isinstance(errors, Mapping):
-                return self._answer_later(verification, errors)
-            committed = self._commit(verification, errors)
+                return self._answer_later(begun, errors)
+            committed = self._commit(begun[0], errors)
         except KafkaError as error:
             return self._refuse(error)
         return self._answer_when_committed(committed) if isinstance(committed, asyncio.Future) else committed
 
     async def _answer_later(
-        self, verification: Verification | None, errors: Awaitable[PartitionErrors]
+        self, begun: list[Verification | None], errors: Awaitable[PartitionErrors]
     ) -> TxnOffsetCommitResponse:
         try:
-            committed = self._commit(verification, await errors)
+            found = await errors
+            committed = self._commit(begun[0], found)
             return await committed if isinstance(committed, asyncio.Future) else committed
         except KafkaError as error:
             return self._refuse(error)
@@ -150,13 +151,19 @@ class _Commit(NamedTuple):
         )
         return IN_TRANSACTION if begun is None else begun
 
-    def _verify(self) -> PartitionErrors | Awaitable[PartitionErrors]:
+    def _verify(self, begun: list[Verification | None]) -> PartitionErrors | Awaitable[PartitionErrors]:
+        """Ask the coordinator; `begun` gets the verification of each retry instead of the one before."""
         request = self.request
+
+        def begin_again() -> None:
+            begun[0] = self._begin_verification()
+
         return self.services.transaction_verifier.verify(
             request.transactional_id,
             request.producer_id,
             request.producer_epoch,
             [self._group_partition],
+            begin_again,
             adds=self._adds,
         )
 

@@ -71,35 +71,49 @@ class TransactionalProduce:
         adds = self._version >= FIRST_PRODUCE_THAT_ADDS
         if transactional_id is None or not (adds or verifier.is_enabled):
             return None
+        unverified = self._begin_verifications(batches, now_ms)
+        if not unverified:
+            return None
         [(producer_id, producer_epoch)] = producers
+        found = verifier.verify(
+            transactional_id,
+            producer_id,
+            producer_epoch,
+            unverified,
+            lambda: self._begin_verifications_again(batches),
+            adds=adds,
+        )
+        if not isinstance(found, Mapping):
+            return found
+        self._errors = {**found, **self._errors}
+        return None
+
+    def _begin_verifications(self, batches: list[_Batch], now_ms: int) -> list[TopicPartition]:
+        """Begin to verify the batches that may be appended here; return the partitions without an open transaction."""
         unverified = []
         for partition, header in batches:
             if not partition.is_leader or partition.topic in INTERNAL_TOPICS:
                 continue
             key = partition.topic, partition.index
             try:
-                verification = partition.log.producers.begin_verification(
-                    producer_id, producer_epoch, header.base_sequence, now_ms
+                begun = partition.log.producers.begin_verification(
+                    header.producer_id, header.producer_epoch, header.base_sequence, now_ms
                 )
             except KafkaError as error:
                 self._errors[key] = error
                 continue
-            if verification is None:
-                self._verifications[key] = IN_TRANSACTION
-            else:
-                self._verifications[key] = verification
+            self._verifications[key] = IN_TRANSACTION if begun is None else begun
+            if begun is not None:
                 unverified.append(key)
-        if not unverified:
-            return None
-        found = verifier.verify(transactional_id, producer_id, producer_epoch, unverified, adds=adds)
-        if not isinstance(found, Mapping):
-            return found
-        self._errors.update(found)
-        return None
+        return unverified
+
+    def _begin_verifications_again(self, batches: list[_Batch]) -> None:
+        self._begin_verifications(batches, self._services.clock.time_ms())
 
     async def finish(self, found: Awaitable[PartitionErrors]) -> None:
         """Wait for the answer that `begin` has returned."""
-        self._errors.update(await found)
+        errors = await found
+        self._errors = {**errors, **self._errors}
 
     def error_of(self, partition: Partition) -> KafkaError | None:
         """Return the error of the partition's verification."""

@@ -18,7 +18,8 @@ coordinator adds it. Without this, a delayed batch could open a transaction that
 A client of version 2 begins the next transaction without waiting for the markers of the last one, so that it meets
 CONCURRENT_TRANSACTIONS as a rule. The broker tries again every add.partitions.to.txn.retry.backoff.ms, for at most
 add.partitions.to.txn.retry.backoff.max.ms, which is faster than a client. Kafka's `AddPartitionsToTxnManager` and
-`ReplicaManager` are the model.
+`ReplicaManager` are the model. The last transaction's marker may come between two tries, and ends the partition's
+verification (`storage.producers.verification_state`): so each try begins with a new one.
 """
 
 from __future__ import annotations
@@ -92,18 +93,20 @@ class TransactionVerifier:
         producer_id: int,
         producer_epoch: int,
         partitions: Sequence[TopicPartition],
+        begin_again: Callable[[], None],
         *,
         adds: bool,
     ) -> PartitionErrors | Awaitable[PartitionErrors]:
         """Add the partitions to the transaction, or check that they are in it. Returns the error of each, or None.
 
-        The answer is an awaitable if it takes longer. Only clients of version 2 (`adds`) are retried.
+        The answer is an awaitable if it takes longer. Only clients of version 2 (`adds`) are retried; `begin_again`
+        begins the verifications of all the partitions, and is called before each retry.
         """
         found = self._ask(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
         if isinstance(found, Mapping) and not (adds and _is_concurrent(found)):
             self._counts.verified.record_none(1)
             return self._counted(found)
-        return self._retry(found, transactional_id, producer_id, producer_epoch, partitions, adds=adds)
+        return self._retry(found, transactional_id, producer_id, producer_epoch, partitions, begin_again, adds=adds)
 
     async def _retry(
         self,
@@ -112,6 +115,7 @@ class TransactionVerifier:
         producer_id: int,
         producer_epoch: int,
         partitions: Sequence[TopicPartition],
+        begin_again: Callable[[], None],
         *,
         adds: bool,
     ) -> PartitionErrors:
@@ -121,6 +125,7 @@ class TransactionVerifier:
         errors = found if isinstance(found, Mapping) else await found
         while adds and _is_concurrent(errors) and self._clock.monotonic() < deadline:
             await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)
+            begin_again()
             found = self._ask(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
             errors = found if isinstance(found, Mapping) else await found
         self._counts.verified.record_all((self._clock.monotonic() - begin,))
