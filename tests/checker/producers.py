@@ -9,7 +9,8 @@ import asyncio
 import itertools
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
@@ -156,8 +157,19 @@ class _AbortWantedError(Exception):
     """Makes the block of a transaction abort."""
 
 
+@contextmanager
+def quiet_bundled_clients() -> Iterator[None]:
+    """Suppress the log lines of bundled clients about lost connections, and restore their level at the end."""
+    logger = logging.getLogger("odradek.client")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def produce_as_bundled(run: Run) -> None:
-    logging.getLogger("odradek.client").setLevel(logging.CRITICAL)
     asyncio.run(_produce_as_bundled(run))
 
 

@@ -25,6 +25,7 @@ from tests.checker.producers import (
     end_open,
     produce_as_bundled,
     produce_as_confluent,
+    quiet_bundled_clients,
 )
 from tests.peers.server import Server
 
@@ -63,14 +64,15 @@ class Workload:
                 self._server.bootstrap, transactional_id, f"{number}", random, self._timeout, self._over, self._note
             )
             threads.append(threading.Thread(target=self._guarded, args=(produce, run)))
-        for thread in threads:
-            thread.start()
-        try:
-            self._disturb()
-        finally:
-            self._over.set()
+        with quiet_bundled_clients():
             for thread in threads:
-                thread.join()
+                thread.start()
+            try:
+                self._disturb()
+            finally:
+                self._over.set()
+                for thread in threads:
+                    thread.join()
         if self._failures:
             raise self._failures[0]
         for transactional_id, _ in PRODUCERS:
