@@ -218,6 +218,14 @@ class Metadata:
         """
         self._callbacks.append(callback)
 
+    def notify(self, change: ImageChange) -> None:
+        """Call all callbacks of `on_change`."""
+        for callback in self._callbacks:
+            try:
+                callback(change)
+            except Exception as error:  # noqa: BLE001 - the other callbacks must run
+                self._on_failure(f"metadata at revision {change.after.revision}", error)
+
     async def wait_for_revision(self, revision: int) -> None:
         """Return when the image is at `revision` or later and all callbacks have run. Raises `StoreError`."""
         if self._failure is not None:
@@ -373,11 +381,7 @@ class Metadata:
         self.image = image = change.after
         if self._controller is not None:
             self._controller.image_changed(change)
-        for callback in self._callbacks:
-            try:
-                callback(change)
-            except Exception as error:  # noqa: BLE001 - the other callbacks must run
-                self._on_failure(f"metadata at revision {image.revision}", error)
+        self.notify(change)
         if self.membership is not None:
             self.membership.image_changed(image)
         if self._next_image is not None and not self._next_image.done():

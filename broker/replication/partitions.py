@@ -74,7 +74,7 @@ class Partitions:
         self._config = config
         self._purgatories = purgatories
         self._delayed_deletions = deletions
-        self._threads = threads
+        self.threads = threads
         self._metrics = metrics
         self._image = MetadataImage()
         self._by_name: dict[str, dict[int, Partition]] = {}
@@ -105,7 +105,7 @@ class Partitions:
 
     async def volume_of(self, log_dir: LogDir) -> Volume:
         """The file system of a log directory. Raises KafkaError KAFKA_STORAGE_ERROR."""
-        return await self._threads.run(log_dir.volume)
+        return await self.threads.run(log_dir.volume)
 
     @property
     def image(self) -> MetadataImage:
@@ -290,7 +290,7 @@ class Partitions:
                 await self._set_log_aside(topic.name, index)
         config = self._config.log_config(topic.configs)
         try:
-            log = await self._threads.run(self._log_dirs.create_log, topic.name, index, topic.topic_id, config)
+            log = await self.threads.run(self._log_dirs.create_log, topic.name, index, topic.topic_id, config)
         except TransientDiskError:
             self._tasks.start("partition creation", self._create_later(topic.topic_id, index))
             raise
@@ -321,7 +321,7 @@ class Partitions:
             log,
             node_id=self._node_id,
             metrics=self._metrics.topic(topic.name),
-            threads=self._threads,
+            threads=self.threads,
             followers=Followers(self._node_id, self._clock, self._registered, self._lag_time_max),
             events=self,
             fencing=self.fencing,
@@ -387,10 +387,10 @@ class Partitions:
         await self._delete_log(partition.topic, partition.index)
 
     async def _delete_log(self, topic: str, index: int) -> None:
-        await self._threads.run(self._log_dirs.delete_log, topic, index)
+        await self.threads.run(self._log_dirs.delete_log, topic, index)
 
     async def _set_log_aside(self, topic: str, index: int) -> None:
-        await self._threads.run(self._log_dirs.set_log_aside, topic, index)
+        await self.threads.run(self._log_dirs.set_log_aside, topic, index)
 
     def _release(self, partition: Partition) -> None:
         for purgatory in (*self._purgatories, self._delayed_deletions):

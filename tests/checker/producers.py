@@ -103,7 +103,7 @@ def _confluent(bootstrap: str, transactional_id: str, timeout: float) -> Conflue
         try:
             producer.init_transactions(timeout)
         except KafkaException as error:
-            if error.args[0].code() == KafkaError._TIMED_OUT:
+            if error.args[0].code() == KafkaError._TIMED_OUT:  # noqa: SLF001
                 raise TimeoutError(f"no producer for {transactional_id} within {timeout} s") from error
             if not error.args[0].retriable() and not error.args[0].fatal():
                 raise

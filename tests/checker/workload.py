@@ -132,7 +132,7 @@ class Workload:
                     raise TimeoutError(f"partitions without an end: {set(range(PARTITIONS)) - ended}")
                 if message.error() is None:
                     yield _seen(message)
-                elif message.error().code() == KafkaError._PARTITION_EOF:
+                elif message.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     ended.add(message.partition())
 
 

@@ -81,7 +81,7 @@ class Place:
         )
 
     def known(self) -> set[str]:
-        members = self.group.members if self.group.group_type == "classic" else self.group._state.members.values()
+        members = self.group.members if self.group.group_type == "classic" else self.group.group_state.members.values()
         return {member.member_id for member in members}
 
     def form(self, assignment: bytes, **fields: Any) -> None:

@@ -30,5 +30,4 @@ def publish(broker: Broker, topic: str, **state: Any) -> None:
         brokers={**image.brokers, OTHER: OTHER_BROKER},
         registered={**image.registered, OTHER: OTHER_BROKER},
     )
-    for callback in metadata._callbacks:
-        callback(ImageChange(image, metadata.image, {new.topic_id}))
+    metadata.notify(ImageChange(image, metadata.image, {new.topic_id}))

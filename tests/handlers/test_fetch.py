@@ -195,8 +195,7 @@ async def test_a_read_committed_fetch_lists_aborted_transactions(broker: Broker,
     partition = broker.services.partitions.get("t", 0)
 
     def append(records: bytes | memoryview, origin: Origin = Origin.CLIENT) -> None:
-        info = partition.log.append_as_leader(memoryview(bytearray(records)), 0, NOW, origin)
-        partition._appended(info)
+        partition.append_as_leader(memoryview(bytearray(records)), 1, NOW, origin)
 
     append(batch(b"before"))
     append(batch(b"lost", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True))
@@ -226,7 +225,7 @@ async def test_a_read_committed_fetch_is_not_woken_by_an_open_transaction(broker
     await asyncio.sleep(0)
     assert len(broker.services.fetch_purgatory) == 1
     ending = memoryview(bytearray(marker(5, 0, commit=True)))
-    partition._appended(partition.log.append_as_leader(ending, 0, NOW, Origin.COORDINATOR))
+    partition.append_as_leader(ending, 1, NOW, Origin.COORDINATOR)
 
     [topic] = (await wire.receive(request, 12)).responses
     assert topic.partitions[0].high_watermark == 2

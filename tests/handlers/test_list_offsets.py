@@ -172,9 +172,7 @@ def garbled(codec: Codec) -> bytes:
 
 async def append_stored(broker: Broker, topic: str, partition: int, data: bytes) -> None:
     """Put a batch into the log as if it was damaged there."""
-    log = broker.services.partitions.get(topic, partition).log
-    info = log.append_as_leader(bytearray(data), 0, NOW)
-    broker.services.partitions.get(topic, partition)._appended(info)
+    broker.services.partitions.get(topic, partition).append_as_leader(memoryview(bytearray(data)), 1, NOW)
 
 
 @pytest.mark.parametrize("timestamp", [NOW, MAX_TIMESTAMP])

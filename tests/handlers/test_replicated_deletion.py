@@ -105,8 +105,7 @@ async def test_a_follower_that_dies_is_not_waited_for(broker: Broker, deletion: 
     before = metadata.image
     alone = {node: each for node, each in before.brokers.items() if node != OTHER}
     metadata.image = msgspec.structs.replace(before, brokers=alone, registered=alone)
-    for callback in metadata._callbacks:
-        callback(ImageChange(before, metadata.image, ()))
+    metadata.notify(ImageChange(before, metadata.image, ()))
 
     assert (await deletion.row()).low_watermark == 2
 

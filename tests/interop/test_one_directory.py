@@ -154,7 +154,7 @@ def records_to_the_end(consumer: Consumer, partitions: int) -> Iterator[tuple[st
         message = consumer.poll(TIMEOUT)
         assert message is not None, "the end is not reached"
         if message.error():
-            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()  # noqa: SLF001
             ended += 1
             continue
         headers = tuple(message.headers() or ())

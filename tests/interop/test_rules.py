@@ -78,7 +78,7 @@ def test_min_insync_replicas_is_limited_by_the_replicas(bootstrap: str, make_top
 def test_a_missing_partition_is_unknown(bootstrap: str, topic: str) -> None:
     settings = {"message.timeout.ms": 3_000, "topic.metadata.propagation.max.ms": 100}
     answer = answer_to(bootstrap, topic, settings, value=b"v", partition=7)
-    assert code_of(answer) == KafkaError._UNKNOWN_PARTITION
+    assert code_of(answer) == KafkaError._UNKNOWN_PARTITION  # noqa: SLF001
 
 
 @pytest.mark.java
@@ -115,7 +115,7 @@ def test_an_offset_beyond_the_end_is_out_of_range(bootstrap: str, topic: str) ->
     assert message is not None
     error = message.error()
     assert error is not None
-    assert error.code() == KafkaError._AUTO_OFFSET_RESET
+    assert error.code() == KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
     assert "Offset out of range" in error.str()
 
 
@@ -129,7 +129,7 @@ def test_the_end_of_a_partition_is_its_high_watermark(bootstrap: str, topic: str
     assert message is not None
     error = message.error()
     assert error is not None
-    assert error.code() == KafkaError._PARTITION_EOF
+    assert error.code() == KafkaError._PARTITION_EOF  # noqa: SLF001
     assert cached[1] == 5
 
 
@@ -154,7 +154,7 @@ async def test_a_metadata_request_creates_a_topic_only_if_it_allows_it(server: S
 def test_a_topic_with_an_illegal_name_is_not_created_by_a_producer(admin: AdminClient, bootstrap: str) -> None:
     name = "no/such name"
     answer = answer_to(bootstrap, name, {"message.timeout.ms": 5_000}, value=b"v")
-    assert code_of(answer) in (KafkaError.TOPIC_EXCEPTION, KafkaError._MSG_TIMED_OUT)
+    assert code_of(answer) in (KafkaError.TOPIC_EXCEPTION, KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
     assert name not in admin.list_topics(timeout=TIMEOUT).topics
 
 

@@ -53,9 +53,7 @@ async def _lose_everything(store: InMemoryStore) -> list[KV]:
 
 def _begin_anew(store: InMemoryStore) -> None:
     """Lose everything, the revision too, without a change that a watch could see."""
-    store._kvs.clear()
-    store._keys.clear()
-    store._revision = 0
+    store.restore((), 0)
 
 
 @pytest.mark.parametrize("deleted", [DeletePrefix(KEYS.prefix), Delete(KEYS.cluster), DeletePrefix(b"")])
@@ -98,7 +96,7 @@ async def test_a_transaction_that_is_faster_than_the_watch_is_not_applied_to_an_
     store: InMemoryStore, start: Start
 ) -> None:
     metadata = await start(store, is_shared=True)
-    store._apply(store._plan((DeletePrefix(KEYS.prefix),)))
+    store.commit_now(DeletePrefix(KEYS.prefix))
     assert metadata.why_frozen is None, "the watch has had no turn yet"
 
     with time_limit(500), pytest.raises(KafkaError):
@@ -202,8 +200,8 @@ async def test_a_broker_that_lost_its_session_does_not_register_in_an_emptied_st
 async def test_a_store_that_became_older_freezes_until_the_next_start(store: InMemoryStore, start: Start) -> None:
     metadata = await start(store, is_shared=True)
     await create_topic(metadata, "t")
-    older = store._revision - 1
-    store._revision = older
+    older = store.revision - 1
+    store.restore((await store.range(b""))[0], older)
 
     await metadata.check_cluster()
 

@@ -209,8 +209,7 @@ async def test_an_image_that_is_too_old_for_the_history_is_reloaded(shared: InMe
     key = metadata.keys.topic_config("x")
     # More revisions than the store keeps, without a turn of the loop for the watch in between.
     for number in range(20_000):
-        batch = shared._plan((Put(key, b'{"n":"%d"}' % number),))
-        shared._apply(batch)
+        shared.commit_now(Put(key, b'{"n":"%d"}' % number))
 
     image = await until(metadata, lambda image: "x" in image.topic_configs)
 

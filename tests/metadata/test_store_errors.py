@@ -92,7 +92,7 @@ async def test_metadata_are_read_again_when_the_store_can_be_reached(store: _Ref
     failures: list[BaseException] = []
     metadata = await start(store, failures=failures)
     for number in range(20_000):  # more revisions than it keeps, without a turn of the loop for the watch in between
-        store._apply(store._plan((Put(metadata.keys.topic_config("x"), b'{"n":"%d"}' % number),)))
+        store.commit_now(Put(metadata.keys.topic_config("x"), b'{"n":"%d"}' % number))
     store.unreachable = 2
 
     image = await until(metadata, lambda image: "x" in image.topic_configs)

@@ -56,11 +56,7 @@ async def run_with(stopped: Stopped, *topics: str) -> None:
 async def restored(kvs: list[KV], revision: int) -> InMemoryStore:
     """A store as it was at a revision, with the keys of then."""
     store = InMemoryStore()
-    for kv in kvs:
-        if not kv.lease:
-            store._kvs[kv.key] = kv
-            store._keys.append(kv.key)
-    store._revision = revision
+    store.restore((kv for kv in kvs if not kv.lease), revision)
     return store
 
 

@@ -18,7 +18,7 @@ from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_slice import LogSlice
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, records_in
+from tests.storage.logs import NOW, TOPIC_ID, batch, marker, records_in
 
 SELF, OTHER = 1, 2
 
@@ -234,16 +234,16 @@ async def test_without_room_nothing_is_read_unless_one_batch_must_be(replica: Pa
 
 async def test_read_committed_stops_before_an_open_transaction(replica: Partition) -> None:
     produce(replica, b"a")
-    append(replica.log, b"b", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True)
-    replica._own_end = 2
+    replica.append_as_leader(
+        batch(b"b", producer_id=5, producer_epoch=0, base_sequence=0, is_transactional=True), 1, NOW
+    )
     replica.apply(image(partition_epoch=1))
 
     assert values_in(fetch(replica, 0)) == [b"a", b"b"]
     assert values_in(fetch(replica, 0, read_committed=True)) == [b"a"]
     assert replica.readable_end_offset(read_committed=True) == 1
 
-    replica.log.append_as_leader(marker(5, 0, commit=True), 0, NOW, Origin.COORDINATOR)
-    replica._own_end = 3
+    replica.append_as_leader(marker(5, 0, commit=True), 1, NOW, Origin.COORDINATOR)
     replica.apply(image(partition_epoch=2))
     assert values_in(fetch(replica, 0, read_committed=True)) == [b"a", b"b"]
 

@@ -57,13 +57,18 @@ def config() -> CurrentConfig:
 
 
 @pytest.fixture
+def log_dirs(log_dir: LogDir) -> LogDirs:
+    return LogDirs([log_dir])
+
+
+@pytest.fixture
 async def partitions(
-    log_dir: LogDir, threads: DiskThreads, failures: list[BaseException], config: CurrentConfig
+    log_dirs: LogDirs, threads: DiskThreads, failures: list[BaseException], config: CurrentConfig
 ) -> AsyncIterator[Partitions]:
     tasks = BackgroundTasks(lambda _, error: failures.append(error))
     made = Partitions(
         node_id=SELF,
-        log_dirs=LogDirs([log_dir]),
+        log_dirs=log_dirs,
         config=config,
         purgatories=[Purgatory("Fetch", asyncio.get_running_loop())],
         deletions=Purgatory("DeleteRecords", asyncio.get_running_loop()),
@@ -162,10 +167,10 @@ async def test_a_log_in_the_way_of_a_new_topic_is_set_aside_unless_its_topic_was
 
 @pytest.mark.parametrize("deletes", [True, False])
 async def test_logs_of_topics_that_were_deleted_meanwhile_are_deleted(
-    partitions: Partitions, log_dir: LogDir, deletes: bool
+    partitions: Partitions, log_dirs: LogDirs, log_dir: LogDir, deletes: bool
 ) -> None:
     for name, topic_id in (("deleted", AN_ID), ("stray", ANOTHER_ID)):
-        partitions._log_dirs.create_log(name, 0, topic_id, LogConfig())
+        log_dirs.create_log(name, 0, topic_id, LogConfig())
     await applied(partitions, image(deleted=[AN_ID]))
 
     partitions.sort_out_strays(deletes=deletes)
@@ -175,10 +180,10 @@ async def test_logs_of_topics_that_were_deleted_meanwhile_are_deleted(
 
 
 async def test_other_logs_without_a_partition_are_set_aside_in_a_cluster(
-    partitions: Partitions, log_dir: LogDir
+    partitions: Partitions, log_dirs: LogDirs, log_dir: LogDir
 ) -> None:
     for name, topic_id in (("deleted", AN_ID), ("gone", ANOTHER_ID), ("t", ANOTHER_ID)):
-        partitions._log_dirs.create_log(name, 0, topic_id, LogConfig())
+        log_dirs.create_log(name, 0, topic_id, LogConfig())
     await applied(partitions, image(topic(topic_id=ANOTHER_ID, leader=OTHER), deleted=[AN_ID]))
 
     partitions.sort_out_strays(deletes=True, sets_aside=True)
@@ -189,8 +194,10 @@ async def test_other_logs_without_a_partition_are_set_aside_in_a_cluster(
     assert sorted(each.name.split(".")[0] for each in log_dir.path.glob("*-stray")) == ["gone-0", "t-0"]
 
 
-async def test_a_log_that_a_later_image_needs_is_no_stray(partitions: Partitions, log_dir: LogDir) -> None:
-    partitions._log_dirs.create_log("t", 0, AN_ID, LogConfig())
+async def test_a_log_that_a_later_image_needs_is_no_stray(
+    partitions: Partitions, log_dirs: LogDirs, log_dir: LogDir
+) -> None:
+    log_dirs.create_log("t", 0, AN_ID, LogConfig())
     await applied(partitions, image(deleted=[AN_ID]))
 
     apply(partitions, image(topic(topic_id=ANOTHER_ID), deleted=[AN_ID]))
@@ -296,16 +303,20 @@ async def test_many_partitions_are_created_some_at_a_time(partitions: Partitions
     assert sorted(partition.index for partition in partitions) == list(range(300))
 
 
-async def test_partitions_with_existing_logs_are_led_at_once(partitions: Partitions, log_dir: LogDir) -> None:
-    partitions._log_dirs.create_log("t", 0, AN_ID, LogConfig())
+async def test_partitions_with_existing_logs_are_led_at_once(
+    partitions: Partitions, log_dirs: LogDirs, log_dir: LogDir
+) -> None:
+    log_dirs.create_log("t", 0, AN_ID, LogConfig())
 
     apply(partitions, image(topic()))
 
     assert partitions.get("t", 0).is_leader
 
 
-async def test_a_log_of_an_older_topic_of_the_name_is_deleted_first(partitions: Partitions, log_dir: LogDir) -> None:
-    partitions._log_dirs.create_log("t", 0, ANOTHER_ID, LogConfig())
+async def test_a_log_of_an_older_topic_of_the_name_is_deleted_first(
+    partitions: Partitions, log_dirs: LogDirs, log_dir: LogDir
+) -> None:
+    log_dirs.create_log("t", 0, ANOTHER_ID, LogConfig())
 
     await applied(partitions, image(topic(), deleted=[ANOTHER_ID]))
 
@@ -318,10 +329,10 @@ def _with_other(isr: dict[int, int]) -> TopicImage:
 
 
 async def test_a_log_whose_topic_id_is_lost_is_not_taken_while_another_replica_is_in_sync(
-    partitions: Partitions, log_dir: LogDir
+    partitions: Partitions, log_dirs: LogDirs, log_dir: LogDir
 ) -> None:
     """It may be of an older topic of the name, whose records would be served under the new id."""
-    partitions._log_dirs.create_log("t", 0, ZERO_TOPIC_ID, LogConfig()).append_as_leader(batch(b"old"), 0, NOW)
+    log_dirs.create_log("t", 0, ZERO_TOPIC_ID, LogConfig()).append_as_leader(batch(b"old"), 0, NOW)
 
     await applied(partitions, image(_with_other({OTHER: 1})))
 
@@ -331,9 +342,9 @@ async def test_a_log_whose_topic_id_is_lost_is_not_taken_while_another_replica_i
 
 
 async def test_a_member_of_the_isr_whose_topic_id_is_lost_has_lost_its_log(
-    partitions: Partitions, log_dir: LogDir
+    partitions: Partitions, log_dirs: LogDirs, log_dir: LogDir
 ) -> None:
-    partitions._log_dirs.create_log("t", 0, ZERO_TOPIC_ID, LogConfig())
+    log_dirs.create_log("t", 0, ZERO_TOPIC_ID, LogConfig())
     partitions.losses.are_reported = True
     registered = {SELF: BrokerImage(SELF, 5, [], None, RUNNING, "", 5)}
 
@@ -344,9 +355,9 @@ async def test_a_member_of_the_isr_whose_topic_id_is_lost_has_lost_its_log(
 
 
 async def test_an_only_member_of_the_isr_takes_a_log_whose_topic_id_is_lost(
-    partitions: Partitions, log_dir: LogDir
+    partitions: Partitions, log_dirs: LogDirs, log_dir: LogDir
 ) -> None:
-    log = partitions._log_dirs.create_log("t", 0, ZERO_TOPIC_ID, LogConfig())
+    log = log_dirs.create_log("t", 0, ZERO_TOPIC_ID, LogConfig())
 
     await applied(partitions, image(topic()))
 

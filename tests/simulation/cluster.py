@@ -258,7 +258,7 @@ class Cluster:
             host.end_process()
             for loop in host.loops:
                 for task in asyncio.all_tasks(loop):
-                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001
                     _close(task)
 
 

@@ -101,14 +101,14 @@ class NodeLoop(asyncio.AbstractEventLoop):
         if self._paused or self.is_dead:
             return
         ready = self._ready
-        events._set_running_loop(self)
+        events._set_running_loop(self)  # noqa: SLF001
         try:
             for _ in range(len(ready)):
                 if self.is_dead:  # since one of these calls
                     return
                 ready.popleft().run()
         finally:
-            events._set_running_loop(None)
+            events._set_running_loop(None)  # noqa: SLF001
 
     def make_ready(self, call: Call) -> None:
         """Run a call in the next turn."""

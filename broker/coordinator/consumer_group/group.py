@@ -75,26 +75,26 @@ class ConsumerGroup:
         self._settings = settings
         self._image = image
         self._downgrade = downgrade
-        self._state = GroupState(group_id)
+        self.group_state = GroupState(group_id)
 
     @property
     def state(self) -> str:
-        return self._state.name
+        return self.group_state.name
 
     @property
     def members_count(self) -> int:
-        return len(self._state.members)
+        return len(self.group_state.members)
 
     @property
     def is_empty(self) -> bool:
-        return not self._state.members
+        return not self.group_state.members
 
     def described(self) -> DescribedGroup:
-        return describe.described(self._state, self._settings(), self._image())
+        return describe.described(self.group_state, self._settings(), self._image())
 
     def handle(self, event: Any, now_ms: int) -> Effects:
         """Raises KafkaError, having changed nothing."""
-        state, image = self._state, self._image()
+        state, image = self.group_state, self._image()
 
         def downgrade(state: GroupState, gone: Collection[str]) -> Effects | None:
             return self._downgrade(state, gone, now_ms)
@@ -124,14 +124,14 @@ class ConsumerGroup:
         raise TypeError(f"not an event of a consumer group: {event!r}")
 
     def _join(self, event: Join, now_ms: int, downgrade: departure.Downgrade) -> Effects:
-        state, settings = self._state, self._settings()
+        state, settings = self.group_state, self._settings()
         if classic_members.needs_member_id(event):
             return classic_members.give_member_id(state, event, settings)  # without comparing the metadata
         return self._marked(classic_members.join(state, event, settings, self._image(), now_ms, downgrade))
 
     def _marked(self, effects: Effects) -> Effects:
         """Set the marks of a join or heartbeat: it compared the metadata, and may have begun to resolve expressions."""
-        state = self._state
+        state = self.group_state
         if effects.work is not None or state.is_refresh_due:
             effects.follow_up = _Marked(state.is_refresh_due, effects.work is not None)
             state.is_resolving = state.is_resolving or effects.work is not None
@@ -140,7 +140,7 @@ class ConsumerGroup:
 
     def append_completed(self, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:
         if error is not None:
-            state, marked = self._state, follow_up
+            state, marked = self.group_state, follow_up
             state.is_refresh_due = state.is_refresh_due or marked.is_refreshed
             # This work does not run; that of an earlier heartbeat still does.
             state.is_resolving = state.is_resolving and not marked.is_resolving
@@ -148,21 +148,21 @@ class ConsumerGroup:
 
     def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
         """Set a mark, whatever the topics: to compare the metadata costs less than to find the topics' subscribers."""
-        self._state.is_refresh_due = True
+        self.group_state.is_refresh_due = True
         if has_new_topics:
-            self._state.topics_added_at = self._image().revision
+            self.group_state.topics_added_at = self._image().revision
         return Effects()
 
     def replay(self, record: CoordinatorRecord) -> None:
-        self._state.replay(record)
+        self.group_state.replay(record)
 
     def loaded(self, now_ms: int) -> Effects:
         """Give every member a whole session timeout, and members that are revoking their whole rebalance timeout."""
         effects = Effects()
         # The metadata may have changed before the group was loaded.
-        self._state.is_refresh_due = True
+        self.group_state.is_refresh_due = True
         session_timeout_ms = self._settings().session_timeout_ms
-        for member in self._state.members.values():
+        for member in self.group_state.members.values():
             # As in Kafka, all get the timeout of the group; those of the classic protocol have their own later.
             effects.timers[session_timer(member.member_id)] = session_timeout_ms
             if member.state is MemberState.UNREVOKED_PARTITIONS:
@@ -173,27 +173,27 @@ class ConsumerGroup:
         return Effects()
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        return self._state.tombstones()
+        return self.group_state.tombstones()
 
     def check_commit(self, committer: Committer, partitions: Collection[tuple[str, int]]) -> dict[TimerKey, int | None]:
         """Raises KafkaError (`checks`). A commit moves no timer: only heartbeats prolong a session."""
-        checks.check_commit(self._state, committer, partitions, self._image())
+        checks.check_commit(self.group_state, committer, partitions, self._image())
         return {}
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Raises KafkaError (`checks`)."""
-        checks.check_fetch(self._state, member_id, member_epoch)
+        checks.check_fetch(self.group_state, member_id, member_epoch)
 
     def check_offset_delete(self) -> None:
         """Allow it: the caller refuses each topic that a member reads."""
 
     def check_delete(self) -> None:
         """Raises NON_EMPTY_GROUP."""
-        if self._state.members:
+        if self.group_state.members:
             raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
     def is_subscribed_to(self, topic: str) -> bool:
-        return self._state.is_subscribed_to(topic)
+        return self.group_state.is_subscribed_to(topic)
 
     def retention_start(self, commit_timestamp: int) -> int | None:
         return commit_timestamp

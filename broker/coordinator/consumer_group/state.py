@@ -87,7 +87,7 @@ class GroupState:
         self.topics_added_at = 0  # the last revision of the metadata that had a new topic
         self.must_rejoin: set[str] = set()  # members of the classic protocol whose join timer runs
         self.subscribers_by_pattern: Counter[str] = Counter()
-        self._owners: dict[bytes, dict[int, str]] = {}
+        self.owners: dict[bytes, dict[int, str]] = {}
         self._replay: dict[type[Message], Callable[[Any, Any], None]] = {
             ConsumerGroupMetadataKey: self._group,
             ConsumerGroupPartitionMetadataKey: self._subscription_metadata,
@@ -119,7 +119,7 @@ class GroupState:
 
     def is_owned(self, topic_id: bytes, partition: int) -> bool:
         """Return whether a member has the partition, or must revoke it and has not confirmed that."""
-        return partition in self._owners.get(topic_id, {})
+        return partition in self.owners.get(topic_id, {})
 
     def is_subscribed_to(self, topic: str) -> bool:
         return any(topic in topic_names(member, self.expressions) for member in self.members.values())
@@ -240,7 +240,7 @@ class GroupState:
         if member.subscribed_topic_regex:
             self.subscribers_by_pattern[member.subscribed_topic_regex] += 1
         for topic_id, number in _partitions(member):
-            self._owners.setdefault(topic_id, {})[number] = member.member_id
+            self.owners.setdefault(topic_id, {})[number] = member.member_id
         if member.instance_id is not None:
             self.static_member_ids[member.instance_id] = member.member_id
 
@@ -261,12 +261,12 @@ class GroupState:
             if not self.subscribers_by_pattern[pattern]:
                 del self.subscribers_by_pattern[pattern]
         for topic_id, number in _partitions(member):
-            owners = self._owners.get(topic_id, {})
+            owners = self.owners.get(topic_id, {})
             # In a log that is partly compacted the record of the next owner may come before the revocation by this one.
             if owners.get(number) == member.member_id:
                 del owners[number]
                 if not owners:
-                    del self._owners[topic_id]
+                    del self.owners[topic_id]
 
 
 def _partitions(member: ConsumerMember) -> Iterator[tuple[bytes, int]]:

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.metadata.store.embedded import EmbeddedSession, EmbeddedStore
-from odradek.broker.metadata.store.store import StoreFailedError
+from odradek.broker.metadata.store.store import KV, Op, StoreFailedError
 
 
 class InMemoryStore(EmbeddedStore):
@@ -19,6 +20,20 @@ class InMemoryStore(EmbeddedStore):
         super().__init__()
         self.clock = clock or SystemClock()
         self.sessions: list[InMemorySession] = []
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    def commit_now(self, *then: Op) -> None:
+        """Apply `then` as one transaction in this turn of the event loop, so that no watch sees it before."""
+        self._apply(self._plan(then))
+
+    def restore(self, kvs: Iterable[KV], revision: int) -> None:
+        """Replace contents and revision as the restoration of a backup does. No watch sees a change."""
+        self._kvs = {kv.key: kv for kv in kvs}
+        self._keys = sorted(self._kvs)
+        self._revision = revision
 
     async def session(self, ttl: float) -> InMemorySession:
         self.sessions.append(InMemorySession(self, *self._new_lease(), ttl))

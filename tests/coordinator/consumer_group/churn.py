@@ -212,7 +212,7 @@ class Churn:
                 raise
 
     def check(self) -> None:
-        members = self.group.group._state.members
+        members = self.group.group.group_state.members
         for member in members.values():
             name = member.instance_id or member.member_id
             for topic_id, epochs in member.assigned.items():

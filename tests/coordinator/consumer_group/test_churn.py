@@ -38,8 +38,8 @@ def test_a_group_loaded_from_its_records_is_the_group_that_wrote_them(seed: int)
     reloaded = churn.group.new()
     for record in churn.group.log:
         reloaded.replay(record)
-    ours, theirs = churn.group.group._state, reloaded._state
+    ours, theirs = churn.group.group.group_state, reloaded.group_state
     assert theirs.members == ours.members
     assert (theirs.group_epoch, theirs.metadata_hash) == (ours.group_epoch, ours.metadata_hash)
     assert (theirs.target_epoch, theirs.targets) == (ours.target_epoch, ours.targets)
-    assert theirs._owners == ours._owners
+    assert theirs.owners == ours.owners

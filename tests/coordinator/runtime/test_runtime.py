@@ -45,7 +45,7 @@ class Place:
             clock=services.clock,
             metadata=services.metadata,
             partitions=services.partitions,
-            threads=services.partitions._threads,
+            threads=services.partitions.threads,
             tasks=self.tasks,
             purgatory=cast("Any", services.produce_purgatory),
         )

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from tests.peers.transactional import TIMEOUT, FencedError, Member, Read, TransactionError
 
-_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
+_FENCED = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)  # noqa: SLF001
 
 
 class Confluent:
@@ -30,7 +30,7 @@ class Confluent:
                 message = consumer.poll(TIMEOUT)
                 assert message is not None, "neither a record nor the end"
                 if message.error() is not None:
-                    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()  # noqa: SLF001
                     return found
                 found.append(message.value())
         finally:

@@ -105,6 +105,6 @@ def test_lag_and_errors_of_streams_are_log_lines(
     assert error.startswith("stream failing failed: ")
     assert "wrong 0" in error
     assert "\n" not in error
-    logger = spark.sparkContext._jvm.org.apache.logging.log4j.LogManager.getLogger(_OF_SPARK)
+    logger = spark.sparkContext._jvm.org.apache.logging.log4j.LogManager.getLogger(_OF_SPARK)  # noqa: SLF001
     assert not logger.isErrorEnabled()  # a session of ours has turned Spark's own line off
     assert any("\n\tat " in message for level, message in lines if level == "DEBUG")

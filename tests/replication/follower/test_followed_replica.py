@@ -62,7 +62,7 @@ async def test_the_next_fetch_names_the_end_and_the_epoch_of_the_last_record(rep
 
 async def test_a_batch_of_an_epoch_that_was_never_appended_is_not_named(replica: FollowedReplica) -> None:
     await answered(replica, row(records(b"a", base_offset=0, epoch=0)))
-    replica.partition.log._leader_epochs.assign(1, 1)  # the disk failed before the batch was written
+    replica.partition.log.begin_epoch(1)  # the disk failed before the batch was written
 
     assert replica.wanted().last_fetched_epoch == 0
 

@@ -44,14 +44,14 @@ class EtcdStore:
     """Belongs to one event loop. Nothing is sent before the first call."""
 
     def __init__(self, options: EtcdOptions, clock: Clock) -> None:
-        self._client = Client(options)
+        self.client = Client(options)
         self._clock = clock
         self._watches: set[EtcdWatch] = set()
         self._sessions: dict[int, EtcdSession] = {}
 
     @property
     def counts(self) -> MetadataStoreCounts:
-        return self._client.options.counts
+        return self.client.options.counts
 
     async def check_server(self, prefix: bytes) -> str:
         """Return the version of the server in use, which logs a warning below 3.6, after a read under `prefix`.
@@ -59,13 +59,13 @@ class EtcdStore:
         Raises `StoreUnreachableError` (try again), `StoreAccessError` for a wrong user, password or certificate, and
         `StoreFailedError` below 3.5, whose leases and watches have errors that lose data.
         """
-        version = status_response(await self._client.read(STATUS, b""))
+        version = status_response(await self.client.read(STATUS, b""))
         release = _release(version)
         if release < _OLDEST:
             raise StoreFailedError(f"etcd has version {version}; version 3.6 or later is needed")
         if release < _RECOMMENDED:
             _LOG.warning("etcd is old: update it to version 3.6 or later", version=version)
-        await self._client.read(RANGE, range_request(prefix, prefix, 1, 0))
+        await self.client.read(RANGE, range_request(prefix, prefix, 1, 0))
         return version
 
     async def check(self, prefix: bytes) -> None:
@@ -81,39 +81,39 @@ class EtcdStore:
 
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
         check_operations(when, then)
-        return txn_response(await self._client.write(TXN, txn_request(when, then)))
+        return txn_response(await self.client.write(TXN, txn_request(when, then)))
 
     def watch(self, prefix: bytes, after: int) -> EtcdWatch:
-        watch = EtcdWatch(self._client, prefix, after)
+        watch = EtcdWatch(self.client, prefix, after)
         self._watches = {each for each in self._watches if not each.is_over} | {watch}
         return watch
 
     async def session(self, ttl: float) -> EtcdSession:
-        session = await EtcdSession.open(self._client, self._clock, ttl)
+        session = await EtcdSession.open(self.client, self._clock, ttl)
         self._sessions = {lease: each for lease, each in self._sessions.items() if not each.lost.is_set()}
         self._sessions[session.lease] = session
         return session
 
     async def revoke(self, lease: int) -> None:
-        await revoke(self._client, lease)
+        await revoke(self.client, lease)
         if lease in self._sessions:
             self._sessions.pop(lease).ended()
 
     async def close(self) -> None:
         """Stop watches and sessions. Leases that were not revoked expire. A transaction without an answer fails."""
-        self._client.refuse_calls()
+        self.client.refuse_calls()
         for watch in self._watches:
             watch.close()
         await asyncio.gather(*(watch.ended() for watch in self._watches))
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
-        await self._client.close()
+        await self.client.close()
 
     async def _range(self, prefix: bytes) -> tuple[list[KV], int]:
         """Read page after page at the revision of the first one."""
         kvs: list[KV] = []
         start, revision = prefix, 0
         while True:
-            page = range_response(await self._client.read(RANGE, range_request(prefix, start, PAGE, revision)))
+            page = range_response(await self.client.read(RANGE, range_request(prefix, start, PAGE, revision)))
             kvs += page.kvs
             revision = revision or page.revision
             if not page.more:

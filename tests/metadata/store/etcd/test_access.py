@@ -24,7 +24,7 @@ _READ_AND_WRITE = 2
 
 async def _administer(store: EtcdStore, method: str, *texts: str, rest: bytes = b"") -> None:
     fields = [bytes_field(i + 1, text.encode()) for i, text in enumerate(texts)]
-    await store._client.read(f"/etcdserverpb.Auth/{method}", b"".join(fields) + rest)
+    await store.client.read(f"/etcdserverpb.Auth/{method}", b"".join(fields) + rest)
 
 
 @pytest.fixture(scope="module")

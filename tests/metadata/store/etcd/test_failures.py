@@ -9,11 +9,11 @@ from uuid import uuid4
 import pytest
 
 from odradek.broker.metadata.store.commit import commit
+from odradek.broker.metadata.store.etcd.store import EtcdStore
 from odradek.broker.metadata.store.etcd.wire import number_field
 from odradek.broker.metadata.store.store import (
     KV,
     CompactedError,
-    MetadataStore,
     Put,
     StoreFailedError,
     StoreUnreachableError,
@@ -309,5 +309,5 @@ async def test_closing_waits_for_a_transaction_and_ends_the_rest(one: etcd.Clust
     await other.revoke(session.lease)
 
 
-async def _compact(store: MetadataStore, revision: int) -> None:
-    await store._client.read("/etcdserverpb.KV/Compact", number_field(1, revision))
+async def _compact(store: EtcdStore, revision: int) -> None:
+    await store.client.read("/etcdserverpb.KV/Compact", number_field(1, revision))
