@@ -42,7 +42,7 @@ from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, S
 from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness, SystemRandomness
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
 from odradek.broker.server.server import Server

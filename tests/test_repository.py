@@ -36,6 +36,12 @@ def tracked_files() -> list[Path]:
     return [REPOSITORY / name for name in listed.split("\0") if name and (REPOSITORY / name).is_file()]
 
 
+def test_no_module_is_longer_than_400_lines() -> None:
+    modules = [path for path in tracked_files() if path.suffix == ".py"]
+    assert len(modules) > 1000
+    assert [str(path) for path in modules if path.read_text().count("\n") > 400] == []
+
+
 def make_targets() -> set[str]:
     return set(re.findall(r"^([a-z]+):", text("Makefile"), re.MULTILINE))
 

@@ -20,9 +20,9 @@ from odradek.broker.coordinator.offsets.events import ExpireOffsets, TopicsDelet
 from odradek.broker.coordinator.runtime.events import Event, PendingReply
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS
 from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.tasks import BackgroundTasks
@@ -31,7 +31,7 @@ from odradek.protocol.schema import Structure
 from odradek.protocol.stored_records.record_types import GROUP_RECORDS
 
 if TYPE_CHECKING:
-    from odradek.broker.replication.disk_threads import DiskThreads
+    from odradek.broker.replication.appends.disk_threads import DiskThreads
     from odradek.broker.replication.partitions import Partitions
 
 _GROUPS_A_TURN = 100

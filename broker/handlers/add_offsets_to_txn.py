@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.coordinator.runtime.internal_topic import partition_of
 from odradek.broker.coordinator.transactions.events import AddPartitions
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
+from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.transactional_ids import check_transactional_id, submit

@@ -9,7 +9,7 @@ throttling only.
 
 from __future__ import annotations
 
-from odradek.broker.metadata.alter_configs import Change
+from odradek.broker.metadata.administration.alter_configs import Change
 from odradek.broker.request.config_resources import alter_each
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services

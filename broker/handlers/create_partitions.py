@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from odradek.broker.metadata.placement import MAX_PARTITIONS, TOO_MANY_PARTITIONS
+from odradek.broker.metadata.administration.placement import MAX_PARTITIONS, TOO_MANY_PARTITIONS
+from odradek.broker.metadata.administration.topics import grow_topic
 from odradek.broker.metadata.time_limit import time_limit
-from odradek.broker.metadata.topics import grow_topic
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -17,10 +17,10 @@ from collections import Counter
 
 from odradek.broker.config.describe import ConfigRow
 from odradek.broker.handlers.describe_configs import describe_topic
+from odradek.broker.metadata.administration.placement import DEFAULT, MAX_PARTITIONS, TOO_MANY_PARTITIONS
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import TopicImage
-from odradek.broker.metadata.placement import DEFAULT, MAX_PARTITIONS, TOO_MANY_PARTITIONS
 from odradek.broker.metadata.time_limit import time_limit
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError

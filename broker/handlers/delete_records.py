@@ -24,7 +24,7 @@ from collections.abc import Hashable
 from itertools import islice
 from typing import NamedTuple
 
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.administration.topic_names import INTERNAL_TOPICS
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.record_deletion import delete_records, low_watermark

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from odradek.broker.metadata.administration.topics import delete_topic
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.time_limit import time_limit
-from odradek.broker.metadata.topics import delete_topic
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError

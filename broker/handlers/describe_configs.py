@@ -29,9 +29,9 @@ from odradek.broker.config.describe import (
 from odradek.broker.config.describe_order import BROKER_PROPERTIES, GROUP_PROPERTIES, TOPIC_PROPERTIES, in_kafkas_order
 from odradek.broker.config.group_config import describe as describe_group
 from odradek.broker.config.topic_config import describe
+from odradek.broker.metadata.administration.topic_names import check_name
+from odradek.broker.metadata.administration.topics import find_topic
 from odradek.broker.metadata.image import TopicImage
-from odradek.broker.metadata.topic_names import check_name
-from odradek.broker.metadata.topics import find_topic
 from odradek.broker.request.broker_loggers import describe_loggers
 from odradek.broker.request.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
 from odradek.broker.request.context import RequestContext

@@ -7,7 +7,7 @@ record.
 
 from __future__ import annotations
 
-from odradek.broker.metadata.topic_names import check_name
+from odradek.broker.metadata.administration.topic_names import check_name
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from odradek.broker.handlers.metadata import missing_topic_error
+from odradek.broker.metadata.administration.topic_names import INTERNAL_TOPICS
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.request.authorized_operations import ALL_TOPIC_OPERATIONS
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services

@@ -8,7 +8,7 @@ partitions wake it.
   whole response, and each partition has a limit of its own. But the first partition with records returns at least one
   whole batch, however large, so that a consumer always makes progress (KIP-74). A limit may cut off a partition's last
   batch.
-- Sessions: `replication.fetch_session` (KIP-227). Topics have names up to version 12, ids from 13 on (KIP-516).
+- Sessions: `replication.fetch.fetch_session` (KIP-227). Topics have names up to version 12, ids from 13 on (KIP-516).
 - `read_committed` ends at the last stable offset, and adds the aborted transactions of the returned records (KIP-98).
 - A stale leader epoch in the request is FENCED_LEADER_EPOCH, an unknown one UNKNOWN_LEADER_EPOCH (KIP-320):
   `Partition.check_leader`. If the last fetched epoch shows that the fetcher's log has diverged (KIP-595), the row has
@@ -31,8 +31,8 @@ from collections.abc import Awaitable, Hashable, Sequence
 from typing import Final
 
 from odradek.broker.purgatory import DelayedOperation
-from odradek.broker.replication.fetch_session import Fetch, Row, WantedPartition
-from odradek.broker.replication.fetched_records import FetchedRecords
+from odradek.broker.replication.fetch.fetch_session import Fetch, Row, WantedPartition
+from odradek.broker.replication.fetch.fetched_records import FetchedRecords
 from odradek.broker.replication.partition import NO_REPLICA, Partition
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import current_leader

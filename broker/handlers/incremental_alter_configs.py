@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (44), versions 0–1: change single properties of topics, brokers, loggers, groups (KIP-339).
 
-`metadata.alter_configs` has the operations: set, delete, append to a list, subtract from a list. Properties that are
+`alter_configs` has the operations: set, delete, append to a list, subtract from a list. Properties that are
 not named stay. Each resource succeeds or fails as a whole, independently of the others; `config_resources` lists the
 resources and the refusals. With `validate_only` nothing changes. A change is in effect when the response is sent,
 without a restart, also for topics and logs in use. The versions differ in encoding only.
@@ -11,7 +11,7 @@ all resources but brokers, from an exception that is not handled.
 
 from __future__ import annotations
 
-from odradek.broker.metadata.alter_configs import Change, Operation
+from odradek.broker.metadata.administration.alter_configs import Change, Operation
 from odradek.broker.request.config_resources import alter_each
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services

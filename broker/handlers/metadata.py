@@ -25,10 +25,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
+from odradek.broker.metadata.administration.placement import MAX_PARTITIONS
+from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from odradek.broker.metadata.placement import MAX_PARTITIONS
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_REQUESTED
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import administrator, broker_endpoints

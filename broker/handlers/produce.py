@@ -30,7 +30,7 @@ from collections.abc import Awaitable, Hashable
 from typing import Final, NamedTuple
 
 from odradek.broker.coordinator.transactions.transaction_coordinator import PartitionErrors
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.administration.topic_names import INTERNAL_TOPICS
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.partition import ACKS_ALL, Partition
 from odradek.broker.replication.refused_batches import count_refused, has_log_start_offset

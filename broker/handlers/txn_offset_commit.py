@@ -33,7 +33,7 @@ from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
 from odradek.broker.coordinator.runtime.events import PendingReply, ProducerIdAndEpoch
 from odradek.broker.coordinator.runtime.partition_writer import as_coordinator_error
 from odradek.broker.coordinator.transactions.transaction_coordinator import PartitionErrors
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
+from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps

@@ -6,7 +6,7 @@ Kafka removes it from the cluster while it runs, and it must be restarted to ser
 
 from __future__ import annotations
 
-from odradek.broker.metadata.unregistration import forget_broker
+from odradek.broker.metadata.administration.unregistration import forget_broker
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode

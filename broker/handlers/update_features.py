@@ -8,7 +8,7 @@ response is sent.
 
 from __future__ import annotations
 
-from odradek.broker.metadata.update_features import FeatureUpdate, update_features
+from odradek.broker.metadata.administration.update_features import FeatureUpdate, update_features
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode

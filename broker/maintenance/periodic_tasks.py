@@ -26,7 +26,7 @@ from odradek.broker.maintenance.cleaner_threads import CleanerThreads
 from odradek.broker.maintenance.producer_expiration import remove_expired_producers
 from odradek.broker.maintenance.retention_check import RetentionCheck
 from odradek.broker.metadata.current_config import CurrentConfig
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.tasks import BackgroundTasks

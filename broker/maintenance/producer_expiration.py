@@ -16,7 +16,7 @@ async def remove_expired_producers(partition: Partition) -> None:
     """
     log = partition.log
     producers = log.producers
-    if not producers.is_crowded and not partition.is_busy:
+    if not producers.is_crowded and not partition.appender.is_busy:
         log.remove_expired_producers()
         return
     appender = partition.appender

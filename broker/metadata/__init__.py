@@ -6,17 +6,17 @@
 | `store` | the metadata store: the interface and its implementations |
 | `keys`, `values` | the keys and values in the store |
 | `image`, `image_builder` | the cluster at one revision, in memory; from one image to the next |
+| `revision_waits` | waits for the image to reach a revision |
 | `time_limit` | the time limit of a request that changes metadata |
 | `current_config` | the broker's configuration as it holds now |
-| `features`, `update_features` | the features and their finalized levels; changing these |
+| `features` | the features and their finalized levels |
 | `membership` | a broker's session, renewed when it is lost |
 | `cluster_record` | the id of the cluster; which store a broker accepts |
 | `freeze` | the image stays as it is while the store does not have the cluster |
-| `registration`, `unregistration` | broker epochs and losses between two runs; removing a broker for good |
+| `registration` | broker epochs, and losses between two runs |
 | `leaders` | the controller, elections, reassignments |
-| `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |
+| `administration` | changes that administrators ask for: topics, properties, features |
 | `deleted_topics` | the records of deletions, without which no log is deleted |
-| `alter_configs` | changing properties at run time |
 | `producer_id_blocks` | allocating producer ids |
 | `adoption` | creating topics for the logs of another broker's directories |
 """

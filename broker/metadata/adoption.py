@@ -35,12 +35,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from odradek.broker.config.topic_config import validate
+from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from odradek.broker.metadata.administration.topics import write_topic
 from odradek.broker.metadata.image import PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import FIRST_ADOPTED, skip_to
 from odradek.broker.metadata.store.store import Delete
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from odradek.broker.metadata.topics import write_topic
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.offline.kraft_topics import KraftTopics

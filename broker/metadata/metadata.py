@@ -27,7 +27,8 @@ from odradek.broker.metadata.image_builder import UnreadableValueError, load_ima
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.membership import Membership
-from odradek.broker.metadata.registration import Identity, Installation, RegistrationError
+from odradek.broker.metadata.registration import Installation, RegistrationError
+from odradek.broker.metadata.revision_waits import RevisionWaits
 from odradek.broker.metadata.store.commit import commit, until_reached
 from odradek.broker.metadata.store.store import (
     KV,
@@ -93,7 +94,7 @@ class Metadata:
         self.clock = clock
         self._on_failure = on_failure
         self._callbacks: list[OnChange] = [lambda change: self.current_config.apply(change.after)]
-        self._waiting: dict[asyncio.Future[None], int] = {}
+        self._waits = RevisionWaits()
         self._next_image: asyncio.Future[None] | None = None  # for `drain`
         self._freeze = Freeze(self.keys, installation.cluster_id, counts or MetadataStoreCounts())
         self._failure: StoreError | None = None
@@ -119,15 +120,7 @@ class Metadata:
         """
         await self._check_cluster()
         incarnation = uuid_to_text(self.randomness.uuid())
-        identity = Identity(
-            self.config.node_id,
-            self._installation.log_dir_ids,
-            self._installation.boot_id,
-            incarnation,
-            self.config.broker_rack,
-            list(listeners),
-            self._installation.software,
-        )
+        identity = self._installation.identity(self.config, incarnation, listeners)
         record = ControllerRecord(self.config.node_id, incarnation)
         self._controller = Controller(
             self.store, self.keys, record, self.current_config.topic_log_config, self._request_progress
@@ -232,13 +225,9 @@ class Metadata:
             raise self._failure
         if self.image.revision >= revision:
             return
-        future = asyncio.get_running_loop().create_future()
-        self._waiting[future] = revision
+        reached = self._waits.add(revision)
         self._request_progress(revision)
-        try:
-            await future
-        finally:
-            self._waiting.pop(future, None)
+        await reached
 
     async def commit(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
         """Run a transaction, and return when this broker's own image has its outcome.
@@ -344,7 +333,7 @@ class Metadata:
     async def _follow(self) -> None:
         while True:
             self._watch = watch = self.store.watch(self.keys.prefix, self.image.revision)
-            self._request_progress(max(self._waiting.values(), default=0))
+            self._request_progress(self._waits.highest)
             try:
                 async for batch in watch:
                     if not self._freeze.check_batch(batch) or not self._apply(batch):
@@ -374,7 +363,7 @@ class Metadata:
             self.image = change.after
             if self._controller is not None:
                 self._controller.image_changed(change)
-            self._wake(self.image.revision)
+            self._waits.reached(self.image.revision)
         return True
 
     def _publish(self, change: ImageChange) -> None:
@@ -386,12 +375,7 @@ class Metadata:
             self.membership.image_changed(image)
         if self._next_image is not None and not self._next_image.done():
             self._next_image.set_result(None)
-        self._wake(image.revision)
-
-    def _wake(self, reached: int) -> None:
-        for future, revision in self._waiting.items():
-            if revision <= reached and not future.done():
-                future.set_result(None)
+        self._waits.reached(image.revision)
 
     def _start_task(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine, name=name)
@@ -409,6 +393,6 @@ class Metadata:
         self._failure = self._failure or error
         if self._controller is not None:
             self._controller.fail(self._failure)
-        for future in (*self._waiting, self._next_image):
-            if future is not None and not future.done():
-                future.set_exception(self._failure)
+        self._waits.fail(self._failure)
+        if self._next_image is not None and not self._next_image.done():
+            self._next_image.set_exception(self._failure)

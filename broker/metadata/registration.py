@@ -28,7 +28,7 @@ ever. So an owner that came back after a revocation, or that registered while th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -83,6 +83,18 @@ class Installation(NamedTuple):
     log_dir_ids: tuple[str, ...]
     boot_id: str
     software: str = ""
+
+    def identity(self, config: BrokerConfig, incarnation: str, listeners: Sequence[Listener]) -> Identity:
+        """The identity of a broker with this configuration that has started from here."""
+        return Identity(
+            config.node_id,
+            self.log_dir_ids,
+            self.boot_id,
+            incarnation,
+            config.broker_rack,
+            list(listeners),
+            self.software,
+        )
 
 
 class Identity(NamedTuple):

@@ -4,18 +4,16 @@
 |---|---|
 | `partitions`, `partition` | the registry; one partition: leader, high watermark, checks before reads and writes |
 | `fencing` | whether this broker may still act as a leader, after its session may have ended |
-| `fetched_records` | the result of a read for a Fetch |
 | `partition_events` | the events of a partition: the high watermark has moved, records were appended |
 | `partition_changes` | the changes that a new metadata image makes to partitions, in order |
 | `followers`, `replica_state` | the leader's view of its followers: how far each has fetched, and when |
 | `isr`, `isr_changes` | decisions about in-sync replicas; their changes in the metadata store |
 | `lost_logs`, `lost_replicas` | the logs in a failed directory, and those that are missing; their report |
 | `follower/` | fetching from the leaders of other replicas |
+| `appends/` | the order of appends; the threads that keep disk work off the event loop |
+| `fetch/` | fetch sessions; the result of a read |
 | `offset_lookup` | the offset for a timestamp |
 | `record_deletion` | the deletion of the oldest records |
-| `log_appender` | the order of the appends to one log |
 | `transaction_markers` | the markers that end a transaction in its partitions |
 | `refused_batches` | the metrics that a refused batch moves |
-| `disk_threads`, `writer_thread` | the threads that keep disk work off the event loop |
-| `fetch_sessions`, `fetch_session` | incremental fetch sessions (KIP-227) |
 """

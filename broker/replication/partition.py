@@ -33,12 +33,12 @@ from typing import Final, ParamSpec, TypeVar
 
 from odradek.broker.metadata.image import PartitionImage
 from odradek.broker.metrics.counts.metrics import TopicMetrics
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.appends.log_appender import LogAppender
 from odradek.broker.replication.fencing import Fencing
-from odradek.broker.replication.fetched_records import FetchedRecords
+from odradek.broker.replication.fetch.fetched_records import FetchedRecords
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.isr import effective_min_insync
-from odradek.broker.replication.log_appender import LogAppender
 from odradek.broker.replication.partition_events import PartitionEvents
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
@@ -298,8 +298,7 @@ class Partition:
             self.check_leader(current_leader_epoch)
         if replica_id < 0 and self._fencing is not None:
             self._check_fencing()
-        high_watermark = self.high_watermark
-        log = self.log
+        high_watermark, log = self.high_watermark, self.log
         stable = log.last_stable_offset
         start = log.log_start_offset
         if last_fetched_epoch >= 0:
@@ -341,15 +340,6 @@ class Partition:
     def resign(self) -> None:
         """Refuse appends and reads from now on: this replica is about to be removed."""
         self.leader = NO_LEADER
-
-    @property
-    def is_busy(self) -> bool:
-        """Return whether an append or a flush is running, for which `drained` would wait."""
-        return self.appender.is_busy
-
-    async def drained(self) -> None:
-        """Wait until it is not busy; the caller ensures that no new append comes."""
-        await self.appender.drained()
 
     def _divergence(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
         epoch, end_offset = self._end_of_epoch(last_fetched_epoch)

@@ -30,7 +30,7 @@ from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.lost_logs import LostLogs
@@ -69,8 +69,7 @@ class Partitions:
         metrics: Metrics,
         clock: Clock,
     ) -> None:
-        self._node_id = node_id
-        self._log_dirs = log_dirs
+        self._node_id, self._log_dirs = node_id, log_dirs
         self._config = config
         self._purgatories = purgatories
         self._delayed_deletions = deletions
@@ -218,7 +217,7 @@ class Partitions:
     async def drained(self) -> None:
         """Wait until all appends have ended; for the stop of the broker, when no more requests come."""
         for partition in tuple(self):
-            await partition.drained()
+            await partition.appender.drained()
 
     def _error_of_absent(self, topic: TopicImage | None, name: str, index: int) -> KafkaError:
         partition = None if topic is None else topic.partition(index)
@@ -383,7 +382,7 @@ class Partitions:
         return self._delete_log_of(partition)
 
     async def _delete_log_of(self, partition: Partition) -> None:
-        await partition.drained()
+        await partition.appender.drained()
         await self._delete_log(partition.topic, partition.index)
 
     async def _delete_log(self, topic: str, index: int) -> None:

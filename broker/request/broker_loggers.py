@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 from odradek.broker.config.describe import ConfigRow, ConfigSource
 from odradek.broker.config.types import TypeCode
-from odradek.broker.metadata.alter_configs import Change, Operation
+from odradek.broker.metadata.administration.alter_configs import Change, Operation
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode, KafkaError
 

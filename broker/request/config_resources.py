@@ -2,10 +2,10 @@
 
 | resource | name | changed by |
 |---|---|---|
-| topic (2) | a topic | `metadata.alter_configs.alter_topic_configs` |
-| broker (4) | this broker's id, or empty for all brokers | `metadata.alter_configs.alter_broker_configs` |
+| topic (2) | a topic | `alter_configs.alter_topic_configs` |
+| broker (4) | this broker's id, or empty for all brokers | `alter_configs.alter_broker_configs` |
 | broker logger (8) | this broker's id | `broker_loggers.alter_loggers`, by IncrementalAlterConfigs only |
-| group (32) | any group id | `metadata.alter_configs.alter_group_configs` |
+| group (32) | any group id | `alter_configs.alter_group_configs` |
 
 INVALID_REQUEST: a resource or a property that is named more than once, a null value, another broker's id, and any other
 type of resource. Differs from Kafka, which also stores properties for client metrics (16): this broker requests no
@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from odradek.broker.metadata.alter_configs import (
+from odradek.broker.metadata.administration.alter_configs import (
     Change,
     Operation,
     alter_broker_configs,

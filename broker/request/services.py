@@ -15,7 +15,7 @@ from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
-from odradek.broker.replication.fetch_sessions import FetchSessions
+from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.protocol.messages.fetch import FetchResponse

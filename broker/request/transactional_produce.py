@@ -22,7 +22,7 @@ from odradek.broker.coordinator.transactions.verification import (
     FIRST_PRODUCE_THAT_ADDS,
     produce_error,
 )
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.administration.topic_names import INTERNAL_TOPICS
 from odradek.broker.replication.partition import Partition
 from odradek.broker.request.services import Services
 from odradek.broker.storage.append.append_info import AppendInfo

@@ -14,7 +14,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.config.topic_config import log_config
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.storage.disk.files import Files, OsFiles
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_dir import LogDir

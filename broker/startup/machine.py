@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.clock import boot_id
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.server.listener import Listener
 from odradek.broker.server.server import NewListener
 from odradek.broker.storage.disk.files import Files, OsFiles

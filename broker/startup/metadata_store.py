@@ -32,7 +32,7 @@ from odradek.broker.metadata.store.store import TEMPORARY_ERRORS, MetadataStore,
 from odradek.broker.metadata.values import ClusterRecord
 from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.randomness import Randomness
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.storage.checkpoints.metadata_revision import SeenMetadata
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.names import METADATA_REVISION

@@ -34,8 +34,8 @@ from odradek.broker.metrics.collectors.group_lag import GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.randomness import Randomness
-from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.replication.fetch_sessions import FetchSessions
+from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlices

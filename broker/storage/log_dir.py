@@ -35,7 +35,7 @@ from odradek.broker.storage.checkpoints.metadata_revision import (
     write_metadata_revision,
 )
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint, Partition
-from odradek.broker.storage.disk.deletions import DeletionJob, Deletions, remove_partition
+from odradek.broker.storage.disk.deletions import DeletionJob, Deletions, check_for_others, remove_partition
 from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY, DescriptorCache
 from odradek.broker.storage.disk.disk_errors import TransientDiskError, is_name_error, is_transient
 from odradek.broker.storage.disk.disk_failure import DiskFailure
@@ -52,7 +52,6 @@ from odradek.broker.storage.names import (
     RECOVERY_POINTS,
     deleted_directory,
     is_deleted_directory,
-    is_file_of_log,
     parse_partition_directory,
     partition_directory,
     stray_directory,
@@ -264,23 +263,12 @@ class LogDir:
             return existing
         directory = f"{self._path}/{partition_directory(topic, partition)}"
         try:
-            self._check_for_others(directory)
+            check_for_others(self._files, directory)
             log = create_log(directory, topic, partition, topic_id, config, self._resources)
         except OSError as error:
             raise self.failure.fail(f"creating {directory}", error) from error
         self.logs[topic, partition] = log
         return log
-
-    def _check_for_others(self, directory: str) -> None:
-        """Raise KAFKA_STORAGE_ERROR if an existing directory holds files that do not belong to a log."""
-        try:
-            entries = self._files.scan(directory) if self._files.exists(directory) else []
-        except NotADirectoryError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} is not a directory") from error
-        others = [entry.name for entry in entries if entry.is_directory or not is_file_of_log(entry.name)]
-        if others:
-            _LOG.error("%s cannot be a partition, it holds other files: %s", directory, ", ".join(sorted(others)[:3]))
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} holds files that are not a partition's")
 
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
         """Remove a partition's log at once; `deletions.run_due` removes its files after `file.delete.delay.ms`.

@@ -263,7 +263,8 @@ class SegmentedLog:
                 self._remove(removed)
                 active.truncate_to(offset, now_ms)
                 self._end_at(LogEnd(active.next_offset(), active, active.size))
-        self._sync_truncation()
+        self.segments.active.flush()  # at once: a power cut must not bring the batches back
+        self._resources.files.fsync_directory(self.directory)
         return removed
 
     def truncate_fully_and_start_at(self, offset: int) -> list[Segment]:
@@ -271,7 +272,8 @@ class SegmentedLog:
         with self._changing():
             removed = list(self.segments)
             self._replace_all(offset)
-        self._sync_truncation()
+        self.segments.active.flush()
+        self._resources.files.fsync_directory(self.directory)
         return removed
 
     def delete(self, removed: list[Segment]) -> None:
@@ -296,7 +298,7 @@ class SegmentedLog:
                 cleaned.rename(CLEANED_SUFFIX)  # half renamed must not look complete to a start
                 raise
             self.segments.replace(replaced, [cleaned])
-            self._delete_files(replaced)
+            self._delete_later(_deleted_paths(replaced))
             self._changes += 2  # the paths of `replaced` belong to other files from here on
             cleaned.rename("")
         self._resources.files.fsync_directory(self.directory)
@@ -320,20 +322,15 @@ class SegmentedLog:
         self._synced_up_to = min(self._synced_up_to, end.offset)
         self.end = end
 
-    def _sync_truncation(self) -> None:
-        """Sync a truncation at once: a power cut must not bring the batches back."""
-        self.segments.active.flush()
-        self._resources.files.fsync_directory(self.directory)
-
     def _remove(self, removed: list[Segment]) -> None:
         """Remove segments from the log; their files are removed after `file.delete.delay.ms`."""
         if removed:
             self.segments.replace(removed)
-            self._delete_files(removed)
+            self._delete_later(_deleted_paths(removed))
 
     def _replace(self, removed: list[Segment], base_offset: int) -> Segment:
         self.changed = True
-        paths = [path for segment in removed for path in segment.mark_deleted()]
+        paths = _deleted_paths(removed)
         try:
             segment = create_segment(self.directory, base_offset, self.config, self._resources)
         except OSError:
@@ -343,9 +340,6 @@ class SegmentedLog:
         self.segments.replace(removed, [segment])
         self._delete_later(paths)
         return segment
-
-    def _delete_files(self, removed: list[Segment]) -> None:
-        self._delete_later([path for segment in removed for path in segment.mark_deleted()])
 
     def _delete_later(self, paths: list[str]) -> None:
         if paths:
@@ -396,6 +390,10 @@ class SegmentedLog:
             self._resources.on_flush(monotonic() - started)
         if any(segment.base_offset >= recovery_point for segment in synced):
             self._resources.files.fsync_directory(self.directory)  # syncs the names of new files
+
+
+def _deleted_paths(removed: list[Segment]) -> list[str]:
+    return [path for segment in removed for path in segment.mark_deleted()]
 
 
 def _nothing(_: int) -> None:

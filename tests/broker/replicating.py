@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from odradek.broker.broker import Broker
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.store.memory import InMemoryStore
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.replication.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.cut_off_store import CutOffStore

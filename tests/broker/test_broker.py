@@ -13,7 +13,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
-from odradek.broker.metadata.topics import delete_topic
+from odradek.broker.metadata.administration.topics import delete_topic
 from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.metadata.administration.topics import create_topic, delete_topic
 from odradek.broker.metadata.cluster_record import begin_cluster
 from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.keys import Keys
@@ -19,7 +20,6 @@ from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import DeletePrefix
 from odradek.broker.metadata.time_limit import time_limit
-from odradek.broker.metadata.topics import create_topic, delete_topic
 from odradek.broker.metadata.values import ClusterRecord
 from odradek.broker.storage.checkpoints.metadata_revision import read_metadata_revision
 from odradek.broker.storage.disk.files import OsFiles

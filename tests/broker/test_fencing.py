@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.metadata.topics import create_topic
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

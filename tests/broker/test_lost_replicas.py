@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.alter_configs import Change, alter_topic_configs
+from odradek.broker.metadata.administration.alter_configs import Change, alter_topic_configs
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Cmp, Op, StoreUnreachableError, TxnResult
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.storage.log_dir import LogDir
 from odradek.protocol.errors import ErrorCode
 from tests.broker.test_replication import Cluster

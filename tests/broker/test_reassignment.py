@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import PartitionImage
-from odradek.broker.metadata.topics import create_topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.metadata.topics import create_topic, delete_topic, grow_topic
+from odradek.broker.metadata.administration.topics import create_topic, delete_topic, grow_topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from tests.broker.replicating import Cluster, three_brokers

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.metadata.administration.topics import create_topic, delete_topic
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.store.store import Delete, DeletePrefix, Put
-from odradek.broker.metadata.topics import create_topic, delete_topic
 from odradek.broker.metadata.values import Assignment, encode
 from odradek.protocol.errors import ErrorCode
 from tests.broker.replicating import Cluster, three_brokers

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from odradek.broker.broker import Broker
-from odradek.broker.replication.disk_threads import DISK_THREADS, SEARCH_THREADS, WRITER_THREADS, DiskThreads
+from odradek.broker.replication.appends.disk_threads import DISK_THREADS, SEARCH_THREADS, WRITER_THREADS, DiskThreads
 
 
 @asynccontextmanager

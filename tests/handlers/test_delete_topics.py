@@ -17,7 +17,7 @@ AN_ID = bytes(range(16))
 
 async def busy(partition: Partition) -> None:
     """Wait until an append is on its way."""
-    while not partition.is_busy:  # noqa: ASYNC110 - a turn of the loop, not a pause
+    while not partition.appender.is_busy:  # noqa: ASYNC110 - a turn of the loop, not a pause
         await asyncio.sleep(0)
 
 

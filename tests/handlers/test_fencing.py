@@ -9,8 +9,8 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.clock import SystemClock
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES
 from odradek.broker.replication.fencing import Fencing
-from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from odradek.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
@@ -105,7 +105,7 @@ async def test_a_large_append_is_not_acknowledged_if_the_lease_ends_meanwhile(
     partition = broker.services.partitions.get("t", 0)
     async with busy_writer_threads(broker):
         await wire.send(request, 9)
-        while not partition.is_busy:  # noqa: ASYNC110 - a turn of the loop, not a pause
+        while not partition.appender.is_busy:  # noqa: ASYNC110 - a turn of the loop, not a pause
             await asyncio.sleep(0)
         leader.lapse()
 

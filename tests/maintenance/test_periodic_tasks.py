@@ -11,7 +11,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.current_config import CurrentConfig
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.startup.machine import Machine
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.log import Log
@@ -51,7 +51,7 @@ async def test_a_log_is_flushed_after_flush_ms(kept: Kept) -> None:
     await produce(kept.wire, "t", batch(b"a"))
 
     await kept.periodic_tasks.flush_due()
-    assert not kept.broker.services.partitions.get("t", 0).is_busy
+    assert not kept.broker.services.partitions.get("t", 0).appender.is_busy
     kept.clock.advance(5 * SECOND)
     await kept.periodic_tasks.flush_due()
     assert kept.log.recovery_point == 1

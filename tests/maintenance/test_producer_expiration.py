@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from odradek.broker.maintenance.producer_expiration import remove_expired_producers
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.partition import Partition
 from odradek.broker.storage.log_dir import LogDir
 from tests.replication.conftest import log_dir, threads
@@ -28,7 +28,7 @@ async def test_appends_run_while_many_producers_are_removed(replica: Partition) 
 
     forgetting = asyncio.create_task(remove_expired_producers(replica))
     await asyncio.sleep(0)
-    assert replica.is_busy
+    assert replica.appender.is_busy
     appended = replica.append_as_leader(data, 1, NOW)
     assert isinstance(appended, asyncio.Future)
     await appended

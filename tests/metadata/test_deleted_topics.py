@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from odradek.broker.metadata.administration.topics import create_topic, delete_topic
 from odradek.broker.metadata.deleted_topics import KEPT_MS, deletion_record, sweep
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import MAX_OPERATIONS, MetadataStore
-from odradek.broker.metadata.topics import create_topic, delete_topic
 from odradek.broker.testing.clock import ManualClock
 from tests.metadata.conftest import Start, until
 

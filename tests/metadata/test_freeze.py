@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 import pytest
 
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.cluster_record import begin_cluster
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.metadata import Metadata
@@ -16,7 +17,6 @@ from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import KV, Delete, DeletePrefix, Put
 from odradek.broker.metadata.time_limit import time_limit
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import ClusterRecord, encode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.metadata.conftest import CLUSTER_ID, Start, until

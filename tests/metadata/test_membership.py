@@ -10,11 +10,11 @@ import pytest
 
 from odradek.broker.clock import SystemClock
 from odradek.broker.metadata import membership
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Session, StoreUnreachableError, TxnResult
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import decode_registration
 from odradek.protocol.errors import KafkaError
 from tests.metadata.conftest import Start, until

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
@@ -22,7 +23,6 @@ from odradek.broker.metadata.store.store import (
     StoreFailedError,
     absent,
 )
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import Assignment, decode_cluster, encode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.metadata.conftest import CLUSTER_ID, LISTENERS, Start, until

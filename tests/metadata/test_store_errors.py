@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.cluster_record import begin_cluster
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.memory import InMemorySession, InMemoryStore
@@ -22,7 +23,6 @@ from odradek.broker.metadata.store.store import (
     TxnResult,
 )
 from odradek.broker.metadata.time_limit import time_limit
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import ClusterRecord
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.metadata.conftest import CLUSTER_ID, Start, until

@@ -5,9 +5,9 @@ from itertools import chain, repeat
 
 import pytest
 
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.store.store import Put
 from odradek.broker.metadata.time_limit import limited, time_limit
-from odradek.broker.metadata.topics import create_topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.client.virtual_time import simulated
 from tests.metadata.conftest import Start

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.broker.metadata.administration.topics import delete_topic
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import StoreError
-from odradek.broker.metadata.topics import delete_topic
 from odradek.broker.metadata.values import decode_known, decode_partition_state
 from odradek.broker.metadata_commands.accept_backup import accept_backup
 from odradek.broker.metadata_commands.directories import state_of

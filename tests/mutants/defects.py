@@ -12,9 +12,9 @@ from odradek.broker.metadata.leaders import leadership
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.leaders.leadership import Decision
 from odradek.broker.replication import isr_changes
+from odradek.broker.replication.appends.log_appender import LogAppender
 from odradek.broker.replication.follower.followed_replica import FollowedReplica
 from odradek.broker.replication.followers import Followers
-from odradek.broker.replication.log_appender import LogAppender
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.append.append_info import AppendInfo

@@ -18,10 +18,11 @@ from unittest import mock
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
 from odradek.broker.metadata.leaders import controller, leadership
 from odradek.broker.metadata.leaders.controller import Controller
-from odradek.broker.replication import followers, isr_changes, log_appender
+from odradek.broker.replication import followers, isr_changes
+from odradek.broker.replication.appends import log_appender
+from odradek.broker.replication.appends.log_appender import LogAppender
 from odradek.broker.replication.follower.followed_replica import FollowedReplica
 from odradek.broker.replication.followers import Followers
-from odradek.broker.replication.log_appender import LogAppender
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partitions import Partitions
 from tests.mutants import defects
@@ -179,7 +180,7 @@ MUTANTS = [
         "an append belongs to the epoch of its request",
         ((LogAppender, "_append_in_epoch", defects.append_in_any_epoch), (log_appender, "LARGE_APPEND_BYTES", 1)),
         ("depose", "disk"),
-        ("tests/replication/test_log_appender.py::test_a_queued_append_fails_when_its_leader_epoch_is_over",),
+        ("tests/replication/appends/test_log_appender.py::test_a_queued_append_fails_when_its_leader_epoch_is_over",),
     ),
     Mutant(
         "follower without fsync",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.storage.log_dir import LogDir
 from tests.handlers.conftest import apache_port, broker, wire
 from tests.storage.logs import open_log_dir

@@ -8,7 +8,7 @@ from typing import Any
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.values import RUNNING
 from odradek.broker.metrics.counts.metrics import TopicMetrics
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import Partition

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.metadata.image import PartitionImage
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.offset_lookup import find_offset
 from odradek.broker.replication.partition import ACKS_ALL

@@ -24,7 +24,7 @@ from odradek.broker.metadata.values import (
     encode,
 )
 from odradek.broker.metrics.counts.metrics import Metrics
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.isr_changes import IsrChanges
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.tasks import BackgroundTasks

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from odradek.broker.metadata.values import STARTING
-from odradek.broker.replication.disk_threads import DISK_THREADS, DiskThreads
+from odradek.broker.replication.appends.disk_threads import DISK_THREADS, DiskThreads
 from odradek.broker.replication.partition import ACKS_ALL
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_slice import LogSlice

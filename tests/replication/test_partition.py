@@ -7,8 +7,8 @@ import pytest
 
 from odradek.broker.metadata.image import PartitionImage
 from odradek.broker.metrics.counts.metrics import TopicMetrics
-from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.replication.fetched_records import FetchedRecords
+from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.fetch.fetched_records import FetchedRecords
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import ACKS_ALL, Partition
 from odradek.broker.storage.append.append_info import AppendInfo

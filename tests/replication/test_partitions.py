@@ -14,8 +14,8 @@ from odradek.broker.metadata.leaders.lost_replicas import LostReplica
 from odradek.broker.metadata.values import RUNNING, DeletedTopic
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
-from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES
+from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir

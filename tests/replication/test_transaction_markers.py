@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.purgatory import Purgatory
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.transaction_markers import TransactionMarker, append_marker, write_marker
 from odradek.broker.storage.append.append_info import AppendInfo

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from odradek.broker.replication.disk_threads import WRITER_THREADS, DiskThreads
-from odradek.broker.replication.writer_thread import OnEnd, WriterThread, end_future
+from odradek.broker.replication.appends.disk_threads import WRITER_THREADS, DiskThreads
+from odradek.broker.replication.appends.writer_thread import OnEnd, WriterThread, end_future
 from tests.simulation.hosts import Host
 from tests.simulation.node_loop import NodeLoop
 

@@ -9,7 +9,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import SeededRandomness
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
 from odradek.broker.testing.clock import ManualClock
 from tests.handlers.requests import batch, create, produce

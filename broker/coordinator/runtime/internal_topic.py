@@ -15,9 +15,9 @@ import msgspec
 
 from odradek.broker.coordinator.runtime.events import ProducerIdAndEpoch
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord, decode_record, encode_record
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.topics import create_topic
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch_builder import BatchBuilder

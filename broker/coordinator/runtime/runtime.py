@@ -41,7 +41,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.schema import Structure
 
 if TYPE_CHECKING:
-    from odradek.broker.replication.disk_threads import DiskThreads
+    from odradek.broker.replication.appends.disk_threads import DiskThreads
     from odradek.broker.replication.partition import Partition
     from odradek.broker.replication.partitions import Partitions
 

@@ -14,7 +14,7 @@ import asyncio
 from typing import Protocol
 
 from odradek.broker.clock import Clock
-from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS
+from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.replication.transaction_markers import TransactionMarker, write_marker

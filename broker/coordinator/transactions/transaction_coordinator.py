@@ -39,10 +39,10 @@ from odradek.broker.coordinator.transactions.transaction import (
     check_partitions,
 )
 from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard
+from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
 from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
-from odradek.broker.metadata.topic_names import TRANSACTION_STATE
 from odradek.broker.metrics.counts.transactions import TransactionCounts
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.transaction_markers import TransactionMarker
@@ -52,7 +52,7 @@ from odradek.protocol.schema import Structure
 from odradek.protocol.stored_records.record_types import TRANSACTION_RECORDS
 
 if TYPE_CHECKING:
-    from odradek.broker.replication.disk_threads import DiskThreads
+    from odradek.broker.replication.appends.disk_threads import DiskThreads
     from odradek.broker.replication.partitions import Partitions
 
 _IDS_A_TURN = 500

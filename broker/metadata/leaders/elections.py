@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from odradek.broker.metadata.administration.topics import find_partition
 from odradek.broker.metadata.image import BrokerImage, MetadataImage, PartitionImage
 from odradek.broker.metadata.leaders.leadership import NO_LEADER, Decision, choose_unclean, prefer
 from odradek.broker.metadata.leaders.requested_changes import change_on_request
 from odradek.broker.metadata.leaders.state_changes import StateChange, transactions
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import created_at
-from odradek.broker.metadata.topics import find_partition
 from odradek.broker.metadata.values import PartitionState
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError

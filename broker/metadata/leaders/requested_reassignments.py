@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from odradek.broker.metadata.administration.topics import find_partition
 from odradek.broker.metadata.image import MetadataImage, PartitionImage
 from odradek.broker.metadata.leaders.reassignment import begin, invalid, is_running, revert
 from odradek.broker.metadata.leaders.requested_changes import change_on_request
 from odradek.broker.metadata.leaders.state_changes import StateChange
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.topics import find_partition
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

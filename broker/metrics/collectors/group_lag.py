@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from odradek.broker.clock import Clock
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.log import Log
 from odradek.protocol.errors import KafkaError

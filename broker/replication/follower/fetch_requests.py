@@ -2,14 +2,14 @@
 
 The first request names all partitions and opens a session. Each later one names those whose offset or epoch has
 changed, those that are new, and those to forget. After an error, or without an answer, the next request names all
-again: the leader may have missed one. The leader's side is `replication.fetch_session`.
+again: the leader may have missed one. The leader's side is `replication.fetch.fetch_session`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from odradek.broker.replication.fetch_session import INITIAL_EPOCH, INVALID_SESSION_ID, next_epoch
+from odradek.broker.replication.fetch.fetch_session import INITIAL_EPOCH, INVALID_SESSION_ID, next_epoch
 from odradek.broker.replication.follower.settings import FollowerSettings
 from odradek.protocol.messages.fetch import (
     FetchPartition,

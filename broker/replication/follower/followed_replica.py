@@ -55,7 +55,7 @@ class FollowedReplica:
         Raises KafkaError.
         """
         partition = self.partition
-        await partition.drained()
+        await partition.appender.drained()
         if not partition.log.end_is_checked:
             await partition.appender.run_between_appends(partition.log.check_end)
         await partition.appender.sync_if_demanded()

@@ -9,7 +9,7 @@ warning until the directory is next opened.
 
 A partition's directory may be a symbolic link, perhaps to another disk. Then the log's files behind it and the link are
 removed; the target directory stays, with whatever else is in it. Kafka does the same, but leaves `partition.metadata`
-and `leader-epoch-checkpoint` there.
+and `leader-epoch-checkpoint` there. A directory with other files in it is not taken for a new partition.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from odradek.broker.storage.disk.disk_errors import is_name_error, is_transient
 from odradek.broker.storage.disk.disk_failure import DiskFailure
 from odradek.broker.storage.disk.files import Files
 from odradek.broker.storage.names import is_file_of_log
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = logging.getLogger(__name__)
 
@@ -84,6 +85,18 @@ class Deletions:
                 raise self._failure.fail(f"removing {path}", error) from error
             _LOG.warning("%s cannot be removed before the next start: %s", path, error)
         return True
+
+
+def check_for_others(files: Files, directory: str) -> None:
+    """Raise KAFKA_STORAGE_ERROR if an existing directory holds files that do not belong to a log."""
+    try:
+        entries = files.scan(directory) if files.exists(directory) else []
+    except NotADirectoryError as error:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} is not a directory") from error
+    others = [entry.name for entry in entries if entry.is_directory or not is_file_of_log(entry.name)]
+    if others:
+        _LOG.error("%s cannot be a partition, it holds other files: %s", directory, ", ".join(sorted(others)[:3]))
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} holds files that are not a partition's")
 
 
 def remove_partition(files: Files, directory: str) -> None:

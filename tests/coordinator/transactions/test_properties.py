@@ -10,7 +10,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.errors import ConfigError
 from odradek.broker.coordinator.transactions.transaction_coordinator import transaction_state_topic
-from odradek.broker.metadata.topic_names import TRANSACTION_STATE
+from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
 from odradek.protocol.errors import ErrorCode
 from tests.handlers.requests import create
 from tests.handlers.transactional_producer import TransactionalProducer

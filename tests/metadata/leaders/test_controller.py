@@ -6,13 +6,13 @@ import asyncio
 
 import msgspec
 
-from odradek.broker.metadata.alter_configs import Change, alter_broker_configs, alter_topic_configs
+from odradek.broker.metadata.administration.alter_configs import Change, alter_broker_configs, alter_topic_configs
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Put, StoreError
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import ControllerRecord, PartitionState, encode
 from odradek.broker.storage.log_config import LogConfig
 from tests.metadata.conftest import Start, until

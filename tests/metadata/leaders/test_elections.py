@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.broker.metadata.administration.topics import create_topic
+from odradek.broker.metadata.administration.unregistration import forget_broker
 from odradek.broker.metadata.image import MetadataImage, PartitionImage
 from odradek.broker.metadata.leaders.elections import PREFERRED, UNCLEAN, Election, balance_leaders, elect
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Put
-from odradek.broker.metadata.topics import create_topic
-from odradek.broker.metadata.unregistration import forget_broker
 from odradek.broker.metadata.values import PartitionState, encode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.metadata.conftest import Start, until

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import BrokerImage, PartitionImage, TopicImage
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leaders.leadership import Decision
 from odradek.broker.metadata.leaders.state_changes import StateChange, transactions
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import MAX_OPERATIONS, Put, created_at
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import RUNNING, Assignment, PartitionState
 from tests.metadata.conftest import Start, until
 

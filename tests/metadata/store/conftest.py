@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
+from itertools import count
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -12,7 +15,7 @@ from odradek.broker.metadata.store.etcd.options import EtcdOptions
 from odradek.broker.metadata.store.etcd.store import EtcdStore
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
-from odradek.broker.metadata.store.store import MetadataStore
+from odradek.broker.metadata.store.store import MetadataStore, Put
 from tests.peers import etcd
 
 
@@ -35,3 +38,18 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         opened = EtcdStore(EtcdOptions(endpoints), SystemClock())
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+async def own(store: MetadataStore) -> AsyncIterator[bytes]:
+    """A prefix of the test's own, in a store in which foreign keys change all the time."""
+
+    async def change_foreign_keys() -> None:
+        for i in count():
+            await store.txn((), (Put(b"foreign/%d" % (i % 7), b"%d" % i),))
+            await asyncio.sleep(0.001)
+
+    foreign = asyncio.ensure_future(change_foreign_keys())
+    yield b"test/%b/" % uuid4().hex.encode()
+    foreign.cancel()
+    await asyncio.gather(foreign, return_exceptions=True)

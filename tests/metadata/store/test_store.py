@@ -6,9 +6,8 @@ So no test expects a certain revision: foreign keys, and for etcd also other tes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
-from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -30,7 +29,6 @@ from odradek.broker.metadata.store.store import (
     Op,
     Put,
     StoreFailedError,
-    Watch,
     absent,
     created_at,
     prefix_end,
@@ -38,39 +36,7 @@ from odradek.broker.metadata.store.store import (
     unchanged,
 )
 from odradek.broker.testing.clock import ManualClock
-
-
-async def _put(store: MetadataStore, key: bytes, value: bytes) -> int:
-    result = await store.txn((), (Put(key, value),))
-    assert result.ok
-    return result.revision
-
-
-async def _keys(store: MetadataStore, prefix: bytes) -> list[bytes]:
-    return [kv.key.removeprefix(prefix) for kv in (await store.range(prefix))[0]]
-
-
-async def _next_change(watch: Watch) -> Batch:
-    """The next batch that is not only progress."""
-    while True:
-        batch = await asyncio.wait_for(anext(watch), 30)
-        if batch.changes:
-            return batch
-
-
-@pytest.fixture
-async def own(store: MetadataStore) -> AsyncIterator[bytes]:
-    """A prefix of the test's own, in a store in which foreign keys change all the time."""
-
-    async def change_foreign_keys() -> None:
-        for i in count():
-            await store.txn((), (Put(b"foreign/%d" % (i % 7), b"%d" % i),))
-            await asyncio.sleep(0.001)
-
-    foreign = asyncio.ensure_future(change_foreign_keys())
-    yield b"test/%b/" % uuid4().hex.encode()
-    foreign.cancel()
-    await asyncio.gather(foreign, return_exceptions=True)
+from tests.metadata.store.reading import keys, next_change, put
 
 
 async def test_an_empty_prefix_has_nothing(store: MetadataStore, own: bytes) -> None:
@@ -81,9 +47,9 @@ async def test_an_empty_prefix_has_nothing(store: MetadataStore, own: bytes) -> 
 
 
 async def test_a_key_has_the_revisions_of_its_creation_and_last_change(store: MetadataStore, own: bytes) -> None:
-    first = await _put(store, own + b"a", b"1")
-    await _put(store, own + b"b", b"x")
-    last = await _put(store, own + b"a", b"2")
+    first = await put(store, own + b"a", b"1")
+    await put(store, own + b"b", b"x")
+    last = await put(store, own + b"a", b"2")
 
     kvs, revision = await store.range(own + b"a")
 
@@ -92,24 +58,24 @@ async def test_a_key_has_the_revisions_of_its_creation_and_last_change(store: Me
 
 
 async def test_a_deleted_key_that_is_put_again_has_a_new_create_revision(store: MetadataStore, own: bytes) -> None:
-    await _put(store, own + b"a", b"1")
+    await put(store, own + b"a", b"1")
     await store.txn((), (Delete(own + b"a"),))
-    again = await _put(store, own + b"a", b"2")
+    again = await put(store, own + b"a", b"2")
 
     assert (await store.range(own + b"a"))[0] == [KV(own + b"a", b"2", again, again)]
 
 
 async def test_a_range_is_a_prefix_in_key_order(store: MetadataStore, own: bytes) -> None:
     for key in (b"b/2", b"a", b"b/1", b"b", b"c", b"b/10", b"b\xff", b"\xff\xff"):
-        await _put(store, own + key, b"")
+        await put(store, own + key, b"")
 
-    assert await _keys(store, own + b"b") == [b"", b"/1", b"/10", b"/2", b"\xff"]
-    assert await _keys(store, own + b"\xff") == [b"\xff"]
-    assert await _keys(store, own) == [b"a", b"b", b"b/1", b"b/10", b"b/2", b"b\xff", b"c", b"\xff\xff"]
+    assert await keys(store, own + b"b") == [b"", b"/1", b"/10", b"/2", b"\xff"]
+    assert await keys(store, own + b"\xff") == [b"\xff"]
+    assert await keys(store, own) == [b"a", b"b", b"b/1", b"b/10", b"b/2", b"b\xff", b"c", b"\xff\xff"]
 
 
 async def test_the_empty_prefix_is_the_whole_store(store: MetadataStore, own: bytes) -> None:
-    await _put(store, own + b"a", b"")
+    await put(store, own + b"a", b"")
 
     kvs, _ = await store.range(b"")
 
@@ -141,7 +107,7 @@ async def test_a_long_range_is_read_at_one_revision(store: MetadataStore, own: b
 
 
 async def test_a_transaction_is_one_revision(store: MetadataStore, own: bytes) -> None:
-    before = await _put(store, own + b"a", b"1")
+    before = await put(store, own + b"a", b"1")
 
     ok, revision = await store.txn((), (Put(own + b"b", b"2"), Delete(own + b"a"), Put(own + b"c", b"3")))
 
@@ -152,7 +118,7 @@ async def test_a_transaction_is_one_revision(store: MetadataStore, own: bytes) -
 
 
 async def test_nothing_changes_unless_every_comparison_holds(store: MetadataStore, own: bytes) -> None:
-    revision = await _put(store, own + b"a", b"1")
+    revision = await put(store, own + b"a", b"1")
 
     result = await store.txn(
         (absent(own + b"b"), still(own + b"a", revision + 1)), (Put(own + b"b", b""), Put(own + b"a", b"2"))
@@ -182,8 +148,8 @@ async def test_nothing_changes_unless_every_comparison_holds(store: MetadataStor
 async def test_comparisons(
     store: MetadataStore, own: bytes, comparison: Callable[[bytes, int, int], Cmp], holds: bool
 ) -> None:
-    created = await _put(store, own + b"a", b"1")
-    changed = await _put(store, own + b"a", b"2")
+    created = await put(store, own + b"a", b"1")
+    changed = await put(store, own + b"a", b"2")
 
     when = (comparison(own + b"a", created, changed),)
 
@@ -191,7 +157,7 @@ async def test_comparisons(
 
 
 async def test_deleting_a_missing_key_changes_nothing(store: MetadataStore, own: bytes) -> None:
-    revision = await _put(store, own + b"a", b"1")
+    revision = await put(store, own + b"a", b"1")
 
     result = await store.txn((), (Delete(own + b"b"), DeletePrefix(own + b"c")))
 
@@ -202,12 +168,12 @@ async def test_deleting_a_missing_key_changes_nothing(store: MetadataStore, own:
 
 async def test_all_keys_under_a_prefix_are_deleted(store: MetadataStore, own: bytes) -> None:
     await store.txn((), tuple(Put(own + b"p/%d" % i, b"") for i in range(100)))
-    await _put(store, own + b"p", b"")
-    await _put(store, own + b"q", b"")
+    await put(store, own + b"p", b"")
+    await put(store, own + b"q", b"")
 
     await store.txn((), (DeletePrefix(own + b"p/"), Put(own + b"r", b"")))
 
-    assert await _keys(store, own) == [b"p", b"q", b"r"]
+    assert await keys(store, own) == [b"p", b"q", b"r"]
 
 
 @pytest.mark.parametrize("count_", [MAX_OPERATIONS - 1, MAX_OPERATIONS])
@@ -220,7 +186,7 @@ async def test_a_transaction_may_have_as_many_operations_as_etcd_allows(
     result = await store.txn([absent(key) for key in keys], [Put(key, b"") for key in keys])
 
     assert result.ok
-    assert await _next_change(watch) == Batch(
+    assert await next_change(watch) == Batch(
         result.revision, tuple(Change(key, KV(key, b"", result.revision, result.revision)) for key in keys)
     )
 
@@ -269,157 +235,10 @@ async def test_a_cancelled_transaction_is_applied_completely_or_not_at_all(store
     for task in tasks[::2]:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    await _put(store, own + b"last", b"")
+    await put(store, own + b"last", b"")
 
     for i in range(20):
         assert len((await store.range(own + b"%d/" % i))[0]) in ({0, 2} if i % 2 == 0 else {2})
-
-
-async def test_a_watch_has_every_change_since_its_revision(store: MetadataStore, own: bytes) -> None:
-    one, two = own + b"a/1", own + b"a/2"
-    first = await _put(store, one, b"x")
-    second = await _put(store, one, b"y")
-    third = (await store.txn((), (Put(two, b""), Delete(one)))).revision
-    watch = store.watch(own + b"a/", first)
-
-    changed, deleted = await _next_change(watch), await _next_change(watch)
-
-    assert changed == Batch(second, (Change(one, KV(one, b"y", first, second)),))
-    assert deleted == Batch(third, (Change(one, None), Change(two, KV(two, b"", third, third))))
-
-
-async def test_a_watch_waits_for_later_changes(store: MetadataStore, own: bytes) -> None:
-    watch = store.watch(own, (await store.range(own))[1])
-    waiting = asyncio.ensure_future(_next_change(watch))
-    await asyncio.sleep(0)
-    assert not waiting.done()
-
-    revision = await _put(store, own + b"a", b"1")
-
-    assert (await waiting).revision == revision
-
-
-async def test_a_watch_from_the_beginning_has_everything(store: MetadataStore, own: bytes) -> None:
-    revision = await _put(store, own + b"a", b"1")
-
-    assert (await _next_change(store.watch(own, 0))).revision == revision
-
-
-async def test_a_watch_reports_progress_past_foreign_keys_when_it_is_requested(
-    store: MetadataStore, own: bytes
-) -> None:
-    watch = store.watch(own + b"a/", (await store.range(own))[1])
-    waiting = asyncio.ensure_future(anext(watch))
-    await asyncio.sleep(0)
-    revision = await _put(store, b"foreign/a", b"")
-
-    watch.request_progress(revision)
-
-    batch = await asyncio.wait_for(waiting, 30)
-    while batch.revision < revision:  # an earlier report
-        batch = await asyncio.wait_for(anext(watch), 30)
-    assert batch.changes == ()
-
-
-async def test_a_watch_reports_progress_if_nothing_changes(store: MetadataStore) -> None:
-    """It starts at the store's last revision."""
-    revision = await _put(store, b"foreign/a", b"")
-    watch = store.watch(b"nothing/", revision)
-
-    for _ in range(3):
-        watch.request_progress(revision)
-        batch = await asyncio.wait_for(anext(watch), 30)
-        assert batch.changes == ()
-        assert batch.revision >= revision
-
-
-async def test_progress_never_overtakes_changes(store: MetadataStore, own: bytes) -> None:
-    watch = store.watch(own, (await store.range(own))[1])
-    revisions = []
-    for i in range(30):
-        revisions.append(await _put(store, own + b"%d" % i, b""))
-        watch.request_progress(revisions[-1])
-
-    seen: list[int] = []
-    reached = 0
-    while reached < revisions[-1] or len(seen) < len(revisions):
-        batch = await asyncio.wait_for(anext(watch), 30)
-        assert batch.revision > reached if batch.changes else batch.revision >= reached
-        reached = batch.revision
-        if batch.changes:
-            seen.append(batch.revision)
-        assert seen == [revision for revision in revisions if revision <= reached]
-
-
-async def test_a_watch_can_be_resumed_at_any_kept_revision(store: MetadataStore, own: bytes) -> None:
-    revisions = [await _put(store, own + b"a", b"%d" % i) for i in range(10)]
-    watch = store.watch(own + b"a", revisions[3])
-
-    assert [(await _next_change(watch)).revision for _ in range(6)] == revisions[4:]
-
-
-async def test_a_watch_that_starts_at_the_revision_loaded_has_nothing_that_is_known(
-    store: MetadataStore, own: bytes
-) -> None:
-    await _put(store, own + b"a", b"known")
-    _, loaded = await store.range(own)
-    watch = store.watch(own, loaded)
-
-    later = await _put(store, own + b"b", b"")
-
-    assert await _next_change(watch) == Batch(later, (Change(own + b"b", KV(own + b"b", b"", later, later)),))
-
-
-async def test_a_watch_that_is_far_behind_has_every_revision_by_itself(store: MetadataStore, own: bytes) -> None:
-    """Over etcd a response then has many revisions, of 6 MB together."""
-    _, loaded = await store.range(own)
-    revisions = [await _put(store, own + b"%d" % (i % 3), b"x" * 60_000) for i in range(100)]
-    watch = store.watch(own, loaded)
-
-    batches = [await _next_change(watch) for _ in revisions]
-
-    assert [batch.revision for batch in batches] == revisions
-    assert {len(batch.changes) for batch in batches} == {1}
-
-
-async def test_watches_are_independent_and_end_when_closed(store: MetadataStore, own: bytes) -> None:
-    _, loaded = await store.range(own)
-    slow, closed = store.watch(own, loaded), store.watch(own, loaded)
-    waiting = asyncio.ensure_future(_next_change(closed))
-    await asyncio.sleep(0)
-    closed.close()
-    with pytest.raises(StopAsyncIteration):
-        await waiting
-    revision = await _put(store, own + b"a", b"1")
-
-    assert (await _next_change(slow)).revision == revision
-    with pytest.raises(StopAsyncIteration):
-        await anext(closed)
-
-
-async def test_a_watch_ends_with_its_store(store: MetadataStore) -> None:
-    revision = await _put(store, b"a", b"1")
-    watch = store.watch(b"a", revision - 1)
-    assert (await _next_change(watch)).revision == revision
-    waiting = asyncio.ensure_future(_next_change(watch))
-    await asyncio.sleep(0)
-
-    await store.close()
-
-    with pytest.raises(StopAsyncIteration):
-        await waiting
-
-
-async def test_a_cancelled_watch_resumes_where_it_was(store: MetadataStore, own: bytes) -> None:
-    watch = store.watch(own, (await store.range(own))[1])
-    waiting = asyncio.ensure_future(_next_change(watch))
-    await asyncio.sleep(0)
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-
-    revision = await _put(store, own + b"a", b"1")
-
-    assert (await _next_change(watch)).revision == revision
 
 
 async def test_keys_of_a_session_are_deleted_when_it_is_revoked(store: MetadataStore, own: bytes) -> None:
@@ -430,8 +249,8 @@ async def test_keys_of_a_session_are_deleted_when_it_is_revoked(store: MetadataS
 
     await session.revoke()
 
-    assert await _keys(store, own) == [b"kept"]
-    assert (await _next_change(watch)).changes == (Change(one, None), Change(two, None))
+    assert await keys(store, own) == [b"kept"]
+    assert (await next_change(watch)).changes == (Change(one, None), Change(two, None))
     assert session.lost.is_set()
 
 
@@ -442,14 +261,14 @@ async def test_no_key_can_be_put_under_an_ended_lease(store: MetadataStore, own:
 
     with pytest.raises(LeaseLostError):
         await store.txn((), (Put(own + b"a", b"", session.lease),))
-    assert await _keys(store, own) == []
+    assert await keys(store, own) == []
 
 
 async def test_a_key_leaves_its_lease_when_it_is_put_without(store: MetadataStore, own: bytes) -> None:
     session = await store.session(60)
     await store.txn((), (Put(own + b"a", b"1", session.lease),))
     assert (await store.range(own + b"a"))[0][0].lease == session.lease
-    await _put(store, own + b"a", b"2")
+    await put(store, own + b"a", b"2")
 
     await session.revoke()
 
@@ -463,7 +282,7 @@ async def test_a_lease_can_be_revoked_by_its_number(store: MetadataStore, own: b
     await store.revoke(session.lease)
     await store.revoke(session.lease)
 
-    assert await _keys(store, own) == []
+    assert await keys(store, own) == []
     await asyncio.wait_for(session.lost.wait(), 30)
 
 

@@ -9,7 +9,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.topics import create_topic
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,

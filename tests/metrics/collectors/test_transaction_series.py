@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.topic_names import TRANSACTION_STATE
-from odradek.broker.metadata.topics import create_topic
+from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metrics.collectors.gauge_values import Gauges, TransactionGauges
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode

@@ -8,7 +8,7 @@ from typing import Any
 from odradek.broker.metadata.image import PartitionImage
 from odradek.broker.metadata.values import PartitionState, encode
 from odradek.broker.metrics.counts.metrics import TopicMetrics
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import Partition
 from odradek.broker.storage.log_config import LogConfig

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from odradek.broker.metrics.counts.metrics import Metrics
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.follower.fetchers import Fetchers
 from odradek.broker.replication.follower.settings import FollowerSettings
 from odradek.broker.replication.partition import Partition

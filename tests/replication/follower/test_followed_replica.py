@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES
 from odradek.broker.replication.follower.followed_replica import FollowedReplica
-from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES
 from odradek.broker.replication.partition import Partition
 from odradek.broker.storage.log_dir import LogDir
 from odradek.protocol.errors import ErrorCode, KafkaError

@@ -11,7 +11,7 @@ from odradek.broker.broker import Broker
 from odradek.broker.clock import SystemClock
 from odradek.broker.metadata.image import PartitionImage
 from odradek.broker.metrics.counts.metrics import Metrics, TopicMetrics
-from odradek.broker.replication.disk_threads import DiskThreads
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.follower.fetchers import Fetchers
 from odradek.broker.replication.follower.settings import FollowerSettings
 from odradek.broker.replication.followers import Followers

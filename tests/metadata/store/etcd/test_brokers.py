@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from odradek.broker.clock import SystemClock
+from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.cluster_record import begin_cluster
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.etcd.options import EtcdOptions
 from odradek.broker.metadata.store.etcd.session import EtcdSession
 from odradek.broker.metadata.store.etcd.store import EtcdStore
 from odradek.broker.metadata.store.store import DeletePrefix, Put, absent
-from odradek.broker.metadata.topics import create_topic
 from odradek.broker.metadata.values import ClusterRecord
 from tests.metadata.conftest import CLUSTER_ID, Start, until
 from tests.metadata.store.etcd.conftest import leader_first

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.config.types import INT, LIST, Type
-from odradek.broker.metadata.alter_configs import Change, Operation, changed
+from odradek.broker.metadata.administration.alter_configs import Change, Operation, changed
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

@@ -36,7 +36,7 @@ from odradek.protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from odradek.broker.replication.fetch_sessions import FetchSessions
+    from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 
 INVALID_SESSION_ID: Final = 0
 INITIAL_EPOCH: Final = 0

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from odradek.broker.randomness import SeededRandomness
-from odradek.broker.replication.fetch_session import Fetch, Row, next_epoch
-from odradek.broker.replication.fetch_sessions import EVICTION_AGE, FetchSessions
+from odradek.broker.replication.fetch.fetch_session import Fetch, Row, next_epoch
+from odradek.broker.replication.fetch.fetch_sessions import EVICTION_AGE, FetchSessions
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import (

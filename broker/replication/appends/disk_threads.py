@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
 from typing import ParamSpec, TypeVar
 
-from odradek.broker.replication.writer_thread import WriterThread
+from odradek.broker.replication.appends.writer_thread import WriterThread
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.replication.writer_thread import WriterThread
+from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.appends.writer_thread import WriterThread
 
 
 @pytest.fixture

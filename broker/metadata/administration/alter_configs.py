@@ -24,9 +24,9 @@ from odradek.broker.config.group_config import validate as validate_group
 from odradek.broker.config.ignored_properties import IgnoredProperty, reason_ignored
 from odradek.broker.config.topic_config import TOPIC_PROPERTIES, validate
 from odradek.broker.config.types import InvalidValueError, Type, TypeCode, parse_list
+from odradek.broker.metadata.administration.topic_names import check_name
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Cmp, Delete, Op, Put, still
-from odradek.broker.metadata.topic_names import check_name
 from odradek.broker.metadata.values import encode_configs
 from odradek.protocol.errors import ErrorCode, KafkaError
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.broker.metadata.placement import Candidates, place, place_as_assigned
-from odradek.broker.metadata.topic_names import check_name, check_new_name
+from odradek.broker.metadata.administration.placement import Candidates, place, place_as_assigned
+from odradek.broker.metadata.administration.topic_names import check_name, check_new_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

@@ -33,8 +33,8 @@ from functools import partial
 from struct import Struct
 from typing import Any, Final, ParamSpec, TypeVar
 
-from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.replication.writer_thread import OnEnd, end_future
+from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.appends.writer_thread import OnEnd, end_future
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 
 from odradek.broker.clock import Clock
 from odradek.broker.randomness import Randomness
-from odradek.broker.replication.fetch_session import (
+from odradek.broker.replication.fetch.fetch_session import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     INVALID_SESSION_ID,

@@ -1,48 +1,24 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
 
-from odradek.broker.replication.disk_threads import DECODED_IN_A_TURN, DiskThreads
-from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES, LogAppender
+from odradek.broker.replication.appends.disk_threads import DECODED_IN_A_TURN, DiskThreads
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES, LogAppender
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
-from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.producers.producer_snapshots import decode_snapshot
 from odradek.broker.storage.producers.producer_state import CROWD
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.replication.appends.appending import LARGE, Appending
 from tests.storage.logs import NOW, TOPIC_ID, batch, crowd, marker, open_log_dir, values_of
-
-LARGE = b"x" * LARGE_APPEND_BYTES
-
-
-class Appending:
-    """A log, its appender, and the appends that it reported."""
-
-    def __init__(self, log_dir: LogDir, threads: DiskThreads, **properties: Any) -> None:
-        self.log: Log = log_dir.create_log("t", 0, TOPIC_ID, LogConfig(**properties))
-        self.reported: list[int] = []
-        self.on_reported: dict[int, Callable[[], None]] = {}
-        self.appender = LogAppender(self.log, threads, self._on_appended)
-        self.appender.leader_epoch = 0
-
-    def _on_appended(self, info: AppendInfo) -> None:
-        self.reported.append(info.base_offset)
-        self.log.advance_high_watermark(info.last_offset + 1)
-        if info.base_offset in self.on_reported:
-            self.on_reported[info.base_offset]()
-
-    def append(self, *values: bytes) -> AppendInfo | asyncio.Future[AppendInfo]:
-        return self.appender.append_as_leader(batch(*values), 0, NOW)
 
 
 async def test_a_small_append_ends_at_once(log_dir: LogDir, threads: DiskThreads) -> None:
@@ -330,85 +306,3 @@ async def test_an_append_continues_after_its_caller_was_cancelled(log_dir: LogDi
 
     assert appending.reported == [0]
     assert appending.log.log_end_offset == 1
-
-
-async def test_with_flush_messages_an_append_counts_after_the_flush(log_dir: LogDir, threads: DiskThreads) -> None:
-    appending = Appending(log_dir, threads, flush_messages=1)
-
-    future = appending.append(b"a")
-    assert isinstance(future, asyncio.Future)
-    assert appending.reported == []
-
-    await future
-    assert appending.reported == [0]
-    assert appending.log.recovery_point == 1
-
-
-async def test_appends_during_a_flush_share_the_next_one(log_dir: LogDir, threads: DiskThreads) -> None:
-    appending = Appending(log_dir, threads, flush_messages=1)
-
-    futures = [appending.append(value) for value in (b"a", b"b", b"c", LARGE)]
-    await asyncio.gather(*futures)  # type: ignore[arg-type]
-
-    assert appending.reported == [0, 1, 2, 3]
-    assert appending.log.recovery_point == 4
-    assert values_of(appending.log) == [b"a", b"b", b"c", LARGE]
-
-
-def block_until(condition: Callable[[], bool]) -> None:
-    """Block the event loop until threads have made `condition` true."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
-@pytest.mark.parametrize("later", [b"d", LARGE], ids=["small", "large"])
-async def test_an_append_behind_one_whose_flush_has_just_ended_counts_after_it(
-    log_dir: LogDir, threads: DiskThreads, later: bytes
-) -> None:
-    appending = Appending(log_dir, threads, flush_messages=3)
-    log = appending.log
-
-    flushed = appending.append(b"a", b"b", b"c")
-    block_until(lambda: log.recovery_point == 3)  # its callback on the event loop has not run
-    behind = appending.append(later)
-    block_until(lambda: log.log_end_offset == 4)
-    assert appending.reported == []
-    assert isinstance(flushed, asyncio.Future)
-    assert isinstance(behind, asyncio.Future)
-    await asyncio.gather(flushed, behind)
-
-    assert appending.reported == [0, 3]
-
-
-async def test_an_append_made_while_others_are_reported_counts_after_them(
-    log_dir: LogDir, threads: DiskThreads
-) -> None:
-    appending = Appending(log_dir, threads, flush_messages=2)
-    reactions: list[AppendInfo | asyncio.Future[AppendInfo]] = []
-    futures = [appending.append(b"a", b"b"), appending.append(b"c", b"d"), appending.append(b"e", b"f")]
-    appending.on_reported[2] = lambda: reactions.append(appending.append(b"g"))
-
-    await asyncio.gather(*futures)  # type: ignore[arg-type]
-    (reaction,) = reactions
-    assert isinstance(reaction, asyncio.Future)
-    await reaction
-
-    assert appending.reported == [0, 2, 4, 6]
-
-
-async def test_a_flush_is_due_after_as_many_messages_as_configured(log_dir: LogDir, threads: DiskThreads) -> None:
-    appending = Appending(log_dir, threads, flush_messages=3)
-
-    assert isinstance(appending.append(b"a", b"b"), AppendInfo)
-    flushed = appending.append(b"c")
-    assert isinstance(flushed, asyncio.Future)
-    await flushed
-
-    assert appending.log.recovery_point == 3
-    assert isinstance(appending.append(b"d"), AppendInfo)
-
-
-async def test_drained_returns_at_once_without_appends(log_dir: LogDir, threads: DiskThreads) -> None:
-    await Appending(log_dir, threads).appender.drained()

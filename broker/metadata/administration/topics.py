@@ -23,12 +23,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from odradek.broker.config.topic_config import validate
+from odradek.broker.metadata.administration.placement import DEFAULT, Candidates, place, place_as_assigned
+from odradek.broker.metadata.administration.topic_names import check_new_name
 from odradek.broker.metadata.deleted_topics import deletion_record
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.placement import DEFAULT, Candidates, place, place_as_assigned
 from odradek.broker.metadata.store.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
-from odradek.broker.metadata.topic_names import check_new_name
 from odradek.broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plural import pluralize

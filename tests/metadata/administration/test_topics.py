@@ -5,12 +5,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from odradek.broker.metadata.alter_configs import Change, Operation, alter_broker_configs, alter_topic_configs
+from odradek.broker.metadata.administration.alter_configs import (
+    Change,
+    Operation,
+    alter_broker_configs,
+    alter_topic_configs,
+)
+from odradek.broker.metadata.administration.topics import create_topic, delete_topic, find_topic, grow_topic
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import BLOCK_SIZE, ProducerIdBlocks
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import MetadataStore, Put
-from odradek.broker.metadata.topics import create_topic, delete_topic, find_topic, grow_topic
 from odradek.broker.metadata.values import DeletedTopic, ProducerIds, decode_topic, encode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.uuids import uuid_to_text

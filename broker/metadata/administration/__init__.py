@@ -1,0 +1,9 @@
+"""Changes of the metadata that administrators ask for: topics, properties, features, brokers that go for good.
+
+| module | what |
+|---|---|
+| `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |
+| `alter_configs` | changing properties at run time |
+| `update_features` | changing the finalized levels of features |
+| `unregistration` | removing a broker for good |
+"""
