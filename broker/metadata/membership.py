@@ -32,15 +32,17 @@ from odradek.broker.metadata.store.store import (
     LeaseLostError,
     MetadataStore,
     Session,
+    StoreError,
     StoreUnreachableError,
+    read_key,
 )
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
 _RETRY_SECONDS: Final = 0.5
-_ANNOUNCEMENT_SECONDS: Final = 5.0
-"""The time for announcing a stop: longer than an election of etcd, shorter than a supervisor waits before it kills."""
+_PATIENCE_SECONDS: Final = 5.0
+"""How long a stop waits for an answer: longer than an election of etcd, shorter than a supervisor waits."""
 
 
 class Membership:
@@ -78,6 +80,9 @@ class Membership:
         self._on_epoch = on_epoch
         self._before_serving = before_serving
         self._unregistered = asyncio.Event()
+        self._image = MetadataImage()
+        self._image_changed = asyncio.Event()  # set by `fail`, too
+        self._failure: StoreError | None = None
         self._session: Session | None = None
         self._registration: Registration | None = None
         self._registered: Session | None = None  # the session of the present registration
@@ -148,6 +153,8 @@ class Membership:
 
     def image_changed(self, image: MetadataImage) -> None:
         """Note whether a new image still has this broker's registration."""
+        self._image = image
+        self._image_changed.set()
         registered = image.registered.get(self._identity.node_id)
         if image.revision >= self.epoch and (registered is None or registered.epoch != self.epoch):
             self._unregistered.set()
@@ -194,19 +201,47 @@ class Membership:
             self._identity = self._identity._replace(log_dirs=log_dirs)
 
     async def drain(self) -> None:
-        """Announce that this broker is stopping: the controller gives its partitions other leaders (KIP-841).
+        """Announce that this broker is stopping, and return when it leads no partition any more (KIP-841).
 
-        Raises `StoreUnreachableError` after a few seconds without an answer, and what the store raises.
+        A partition that no other broker can lead has no leader then. Raises `StoreUnreachableError` after a few seconds
+        without an answer, and what the store raises.
         """
         if self._registration is None:
             return
-        try:
-            async with asyncio.timeout(_ANNOUNCEMENT_SECONDS):
-                await self._registration.drain()
-        except TimeoutError:
-            raise StoreUnreachableError("the stop could not be announced: the metadata store does not answer") from None
+        await _answered(self._registration.drain())
+        while self._leads_any():
+            if self._failure is not None:
+                raise self._failure
+            self._image_changed.clear()
+            try:
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await self._image_changed.wait()
+            except TimeoutError:  # either nobody elects, or the store is away
+                await _answered(until_reached(lambda: read_key(self._store, self._keys.cluster)))
+
+    def fail(self, error: StoreError) -> None:
+        """End `drain` with `error`: no later image will arrive."""
+        self._failure = error
+        self._image_changed.set()
+
+    def _leads_any(self) -> bool:
+        topics, node_id = self._image.topics.values(), self._identity.node_id
+        return any(each.leader == node_id for topic in topics for each in topic.partitions)
 
     async def leave(self, *, clean: bool) -> None:
-        """End the session; if `clean`, record that everything is on disk."""
+        """End the session; if `clean`, record that everything is on disk.
+
+        Raises `StoreUnreachableError` after a few seconds without an answer, and what the store raises. The session
+        then ends by itself.
+        """
         if self._registration is not None:
-            await self._registration.close(clean=clean)
+            await _answered(self._registration.close(clean=clean))
+
+
+async def _answered(request: Awaitable[object]) -> None:
+    """Await a request of a stopping broker. Raises `StoreUnreachableError` if it is not answered in time."""
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            await request
+    except TimeoutError:
+        raise StoreUnreachableError("the stop could not be announced: the metadata store does not answer") from None

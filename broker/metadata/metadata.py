@@ -95,7 +95,6 @@ class Metadata:
         self._on_failure = on_failure
         self._callbacks: list[OnChange] = [lambda change: self.current_config.apply(change.after)]
         self._waits = RevisionWaits()
-        self._next_image: asyncio.Future[None] | None = None  # for `drain`
         self._freeze = Freeze(self.keys, installation.cluster_id, counts or MetadataStoreCounts())
         self._failure: StoreError | None = None
         self._tasks: list[asyncio.Task[None]] = []
@@ -176,15 +175,8 @@ class Metadata:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.why_frozen)
         try:
             await self.membership.drain()
-            while self._leads_any():
-                self._next_image = asyncio.get_running_loop().create_future()
-                await self._next_image
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-
-    def _leads_any(self) -> bool:
-        node_id = self.config.node_id
-        return any(each.leader == node_id for topic in self.image.topics.values() for each in topic.partitions)
 
     async def stop(self, *, clean: bool = True, leaves: bool = False) -> None:
         """Leave the cluster if `clean` (everything acknowledged is on disk); otherwise only stop following.
@@ -199,7 +191,7 @@ class Metadata:
             if (clean or leaves) and self.membership is not None and self._failure is None:
                 await self.membership.leave(clean=clean)
         except StoreError as error:
-            _LOG.exception("cluster not left cleanly", error)
+            _LOG.warning("cluster not left cleanly", reason=str(error))
         finally:
             self._fail(StoreFailedError("the broker is stopping"))
 
@@ -373,8 +365,6 @@ class Metadata:
         self.notify(change)
         if self.membership is not None:
             self.membership.image_changed(image)
-        if self._next_image is not None and not self._next_image.done():
-            self._next_image.set_result(None)
         self._waits.reached(image.revision)
 
     def _start_task(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
@@ -393,6 +383,6 @@ class Metadata:
         self._failure = self._failure or error
         if self._controller is not None:
             self._controller.fail(self._failure)
+        if self.membership is not None:
+            self.membership.fail(self._failure)
         self._waits.fail(self._failure)
-        if self._next_image is not None and not self._next_image.done():
-            self._next_image.set_exception(self._failure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Sequence
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.memory import InMemoryStore
-from odradek.broker.metadata.store.store import Session, StoreUnreachableError, TxnResult
+from odradek.broker.metadata.store.store import Cmp, Op, Session, StoreUnreachableError, TxnResult
 from odradek.broker.metadata.values import decode_registration
 from odradek.protocol.errors import KafkaError
 from tests.metadata.conftest import Start, until
@@ -219,7 +220,7 @@ async def test_draining_fails_when_the_store_is_away(
     """The other brokers take over when the session ends; a stop must not wait for the store."""
     first, _ = await start(shared, 1), await start(shared, 2)
     await until(first, lambda image: len(image.brokers) == 2)
-    monkeypatch.setattr(membership, "_ANNOUNCEMENT_SECONDS", 0.05)
+    monkeypatch.setattr(membership, "_PATIENCE_SECONDS", 0.05)
 
     async def unreachable(*_: object) -> TxnResult:
         await asyncio.sleep(0)
@@ -229,3 +230,54 @@ async def test_draining_fails_when_the_store_is_away(
 
     with pytest.raises(KafkaError, match="could not be announced"):
         await asyncio.wait_for(first.drain(), 30)
+
+
+async def test_draining_fails_when_the_store_goes_away_after_the_announcement(
+    shared: InMemoryStore, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller cannot elect others then; a stop must not wait until it can."""
+    controller, stopping = await start(shared, 1), await start(shared, 2)
+    await until(stopping, lambda image: len(image.brokers) == 2)
+    await create_topic(stopping, "t", assignments={0: [2, 1]})
+    monkeypatch.setattr(membership, "_PATIENCE_SECONDS", 0.05)
+    txn, watched = shared.txn, asyncio.Event()
+
+    async def unreachable(*_: object) -> TxnResult:
+        await asyncio.sleep(0)
+        raise StoreUnreachableError("no server answered")
+
+    async def last(when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
+        monkeypatch.setattr(shared, "txn", unreachable)
+        monkeypatch.setattr(shared, "range", unreachable)
+        watched.set()
+        return await txn(when, then)
+
+    monkeypatch.setattr(shared, "txn", last)
+
+    with pytest.raises(KafkaError, match="could not be announced"):
+        await asyncio.wait_for(stopping.drain(), 30)
+
+    assert watched.is_set()
+    assert stopping.image.brokers[2].is_draining
+    assert stopping.image.topics["t"].partitions[0].leader == 2
+    assert controller.image.controller_id == 1
+
+
+async def test_leaving_ends_when_the_store_goes_away_in_between(
+    shared: InMemoryStore, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session then ends by itself, without the note that everything is on disk."""
+    metadata = await start(shared)
+    monkeypatch.setattr(membership, "_PATIENCE_SECONDS", 0.05)
+
+    async def unreachable(*_: object) -> TxnResult:
+        await asyncio.sleep(0)
+        raise StoreUnreachableError("no server answered")
+
+    monkeypatch.setattr(shared, "txn", unreachable)
+
+    await asyncio.wait_for(metadata.stop(), 30)
+
+    [session] = shared.sessions
+    assert not session.lost.is_set()
+    assert (await shared.range(metadata.keys.broker_id(1)))[0]
