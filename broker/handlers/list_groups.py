@@ -2,7 +2,8 @@
 
 From version 4 on (KIP-518) a request may filter by state, from version 5 on (KIP-848) by type; case does not matter,
 and unknown names match no group. While a partition is being loaded the answer is COORDINATOR_LOAD_IN_PROGRESS, because
-the list would be incomplete.
+the list would be incomplete; and COORDINATOR_NOT_AVAILABLE while another broker may coordinate one
+(`replication.fencing`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from odradek.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 def handle(services: Services, context: RequestContext, request: ListGroupsRequest) -> Steps[ListGroupsResponse]:
     if services.groups.is_loading:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "groups are being loaded")
+    if services.groups.is_fenced:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "another broker may coordinate them: the session ended")
     states = {state.strip().lower() for state in request.states_filter}
     types = {each.strip().lower() for each in request.types_filter}
     rows = []

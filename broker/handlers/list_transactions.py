@@ -3,7 +3,8 @@
 A request may filter by state, producer id, age of the transaction (version 1, KIP-994), and a pattern of ids (version
 2, KIP-1152), which must match the whole id. Empty lists and an empty pattern match all. Unknown states are returned,
 and match no id. While a partition is being loaded the answer is COORDINATOR_LOAD_IN_PROGRESS, because the list would be
-incomplete. A pattern that RE2 refuses is INVALID_REGULAR_EXPRESSION.
+incomplete; and COORDINATOR_NOT_AVAILABLE while another broker may coordinate one (`replication.fencing`). A pattern that
+RE2 refuses is INVALID_REGULAR_EXPRESSION.
 
 An id that has had no transaction since its InitProducerId has the start −1, so that every age includes it, as in Kafka.
 """
@@ -30,6 +31,8 @@ def handle(
 ) -> Steps[ListTransactionsResponse]:
     if services.transactions.is_loading:
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "transactions are being loaded")
+    if services.transactions.is_fenced:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "another broker may coordinate them: the session ended")
     unknown = [name for name in request.state_filters if name not in STATUS_OF_LABEL]
     is_wanted = _filter(request, services.clock.time_ms())
     rows = []

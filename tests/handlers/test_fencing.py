@@ -14,7 +14,10 @@ from odradek.broker.replication.fencing import Fencing
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from odradek.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.messages.list_groups import ListGroupsRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.list_transactions import ListTransactionsRequest
 from odradek.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -35,12 +38,12 @@ BOTH = {SELF: 1000, OTHER: 9}
 class Leader:
     """The leader of topic `t`, whose lease a test ends; its follower does not fetch."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, mode: str = "isr") -> None:
         self.broker = broker
         self.topic_id = b""
         self._is_sure = True
         broker.services.partitions.fencing = Fencing(
-            SystemClock(), self._deadline, mode="isr", replica_fetch_wait_max_ms=30_000
+            SystemClock(), self._deadline, mode=mode, replica_fetch_wait_max_ms=30_000
         )
 
     def _deadline(self) -> float:
@@ -111,3 +114,17 @@ async def test_a_large_append_is_not_acknowledged_if_the_lease_ends_meanwhile(
 
     [topic] = (await wire.receive(request, 9)).responses
     assert topic.partition_responses[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(("key_type", "request_"), [(0, ListGroupsRequest()), (1, ListTransactionsRequest())])
+async def test_a_coordinator_lists_nothing_that_another_may_coordinate(
+    broker: Broker, wire: Wire, key_type: int, request_: Message
+) -> None:
+    """Clients take a list without an error for complete."""
+    leader = Leader(broker, "strict")
+    await wire.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["any"]), 4)  # creates the topic
+    assert (await wire.ask(request_, 0)).error_code == ErrorCode.NONE
+
+    leader.lapse()
+
+    assert (await wire.ask(request_, 0)).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -125,6 +125,11 @@ class CoordinatorRuntime(Generic[S]):
         return tuple(self._loaded.values())
 
     @property
+    def is_fenced(self) -> bool:
+        """Whether another broker may coordinate the keys of a partition that is loaded here."""
+        return any(partition.is_fenced for partition in self._loaded.values())
+
+    @property
     def is_loading(self) -> bool:
         """Whether a partition that is led here is still being loaded."""
         return bool(self._loading)

@@ -181,6 +181,11 @@ class TransactionCoordinator:
         return iter([partition.shard for partition in self._runtime.loaded_partitions()])
 
     @property
+    def is_fenced(self) -> bool:
+        """Whether another broker may coordinate a partition that is loaded here."""
+        return self._runtime.is_fenced
+
+    @property
     def is_loading(self) -> bool:
         """Whether a partition that is led here is still being loaded."""
         return self._runtime.is_loading
