@@ -54,6 +54,7 @@ BROKER_COUNTERS = {
 METADATA_STORE_COUNTERS = {
     "attempts": ("attempts", "Requests sent to a server of the metadata store."),
     "unanswered": ("unanswered", "Requests to a server of the metadata store that had no answer."),
+    "unconnected": ("unconnected", "Requests not sent to a server of the metadata store, for want of a connection."),
     "endpoint_changes": ("endpoint_changes", "Changes to the next server, after one without an answer."),
     "unknown_outcomes": ("unknown_outcomes", "Transactions without an answer, which were sent again."),
     "full": ("full", "Requests refused because the metadata store has reached its quota."),

@@ -11,7 +11,8 @@ class MetadataStoreCounts:
     def __init__(self) -> None:
         self.attempts = 0
         self.answered = DurationHistogram()  # the times of the attempts that were answered, refusals included
-        self.unanswered = 0  # attempts without an answer: refused, broken or timed-out connections
+        self.unanswered = 0  # attempts without an answer: broken connections and timeouts
+        self.unconnected = 0  # servers that were not sent a request: the connection was refused, or took too long
         self.endpoint_changes = 0  # an endpoint gave no answer, and the next one was used
         self.unknown_outcomes = 0  # transactions without an answer, which are sent again
         self.full = 0  # refused requests: the store has reached its quota (NOSPACE)

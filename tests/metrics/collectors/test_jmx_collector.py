@@ -73,13 +73,14 @@ async def test_flushes_are_counted_with_their_times(scraped: Scraped) -> None:
 
 async def test_the_metadata_store_s_requests_are_counted_with_their_times(scraped: Scraped) -> None:
     counts = scraped.metrics.metadata_store
-    counts.attempts, counts.unanswered, counts.renewals_failed = 7, 2, 1
+    counts.attempts, counts.unanswered, counts.unconnected, counts.renewals_failed = 7, 2, 3, 1
     counts.answered.record_all([0.02] * 5)
     scraped.gauges = Gauges(metadata_frozen=True)
     samples = await scraped.samples()
     prefix = "odradek_metadata_store_"
     assert samples[of(f"{prefix}attempts_total")] == 7
     assert samples[of(f"{prefix}unanswered_total")] == 2
+    assert samples[of(f"{prefix}unconnected_total")] == 3
     assert samples[of(f"{prefix}failed_renewals_total")] == 1
     assert samples[of(f"{prefix}freezes_total")] == 0
     assert samples[of(f"{prefix}timems_count")] == 5

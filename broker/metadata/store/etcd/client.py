@@ -101,6 +101,7 @@ class Client:
             endpoint = self.endpoints.current
             if await endpoint.is_connected(self.options.timeout):
                 return endpoint
+            self.options.counts.unconnected += 1
             self.endpoints.leave(endpoint)
         error = await self._unreachable()
         self._log_failure(error)

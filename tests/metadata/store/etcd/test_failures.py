@@ -151,7 +151,7 @@ async def test_a_transaction_without_a_connection_was_certainly_not_applied(open
 
     with pytest.raises(StoreUnreachableError):
         await store.txn((), (Put(b"a", b""),))
-    assert store.counts.unknown_outcomes == 0
+    assert (store.counts.attempts, store.counts.unconnected, store.counts.unknown_outcomes) == (0, 2, 0)
 
 
 async def test_a_transaction_whose_answer_is_lost_has_an_unknown_outcome(
