@@ -2,9 +2,9 @@
 
 A request may filter by state, producer id, age of the transaction (version 1, KIP-994), and a pattern of ids (version
 2, KIP-1152), which must match the whole id. Empty lists and an empty pattern match all. Unknown states are returned,
-and match no id. While a partition is being loaded the answer is COORDINATOR_LOAD_IN_PROGRESS, because the list would be
-incomplete; and COORDINATOR_NOT_AVAILABLE while another broker may coordinate one (`replication.fencing`). A pattern that
-RE2 refuses is INVALID_REGULAR_EXPRESSION.
+and match no id. A pattern that RE2 refuses is INVALID_REGULAR_EXPRESSION. While a partition is being loaded the answer
+is COORDINATOR_LOAD_IN_PROGRESS, because the list would be incomplete; and COORDINATOR_NOT_AVAILABLE while another
+broker may coordinate one (`replication.fencing`).
 
 An id that has had no transaction since its InitProducerId has the start −1, so that every age includes it, as in Kafka.
 """
