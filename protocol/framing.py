@@ -87,8 +87,14 @@ class ReceiveArena:
         self._pool_bytes = 0
         self._use(bytearray(size))
 
-    def keep_up_to(self, position: int) -> None:
-        """Never write before `position` again: the bytes there are still referenced."""
+    def keep_up_to(self, position: int, view: memoryview) -> None:
+        """Never write before `position` of `view` again: the bytes there are still referenced.
+
+        Does nothing if that was demanded before: the arena may have another buffer by now, and other readers may have
+        bytes behind `position`.
+        """
+        if view is not self.view or position <= self.position:
+            return
         if position > self._size // 2:
             full = self._buffer
             self._use(self.acquire(self._size))
@@ -235,7 +241,7 @@ class FrameReader:
     def retain(self) -> None:
         """Keep every frame of this turn valid as long as it is referenced."""
         if self._view is not None and self._own is None:
-            self._arena.keep_up_to(self._end)
+            self._arena.keep_up_to(self._end, self._view)
             self._keep = True
         # `_own` is never written before `_start`, and not reused while a frame views it.
 

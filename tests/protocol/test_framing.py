@@ -222,6 +222,35 @@ def test_an_idle_reader_has_no_buffer() -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.parametrize("between", [0, framing.ARENA_SIZE // 600])
+def test_frames_that_are_retained_one_after_another_leave_those_of_other_readers_alone(between: int) -> None:
+    """As when each request of a receive is parked, while other clients send theirs; also in another arena by then."""
+    arena = ReceiveArena()
+    first, *others = [FrameReader(arena) for _ in range(between + 3)]
+    payloads = [bytes([number]) * 300 for number in range(3)]
+    retained = []
+
+    def park_next(reader: FrameReader) -> None:
+        frame = reader.next_frame()
+        assert frame is not None
+        retained.append((frame, bytes(frame)))
+        reader.retain()
+        reader.settle()
+
+    for reader in (first, *others[:-1]):
+        feed(reader, framed(*payloads))
+        park_next(reader)
+    park_next(first)
+    feed(others[-1], framed(*[b"other"] * 200))
+
+    park_next(first)
+    for reader in others[:-1]:
+        park_next(reader)
+        park_next(reader)
+    assert [content for _, content in retained] == [bytes(view) for view, _ in retained]
+    assert sorted(content for _, content in retained) == sorted(payloads * (between + 2))
+
+
 def test_waiting_whole_frames_stay_valid_while_more_bytes_arrive() -> None:
     reader = FrameReader(ReceiveArena())
     payloads = [bytes([number]) * 700 for number in range(100)]
