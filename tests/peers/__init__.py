@@ -8,6 +8,7 @@
 | `etcd` | members of etcd, which is built from Go modules into `.peers/` |
 | `java` | Kafka's own tools of the same release, from Maven Central into `.peers/` |
 | `java_machine` | one Java machine whose objects tests use, for clients and tools |
+| `streams` | an application of Kafka Streams, and its processes |
 | `connector` | Spark's connector for Kafka, likewise |
 | `maven` | fetches the jars |
 | `kcat` | kcat, from the distribution's packages |
