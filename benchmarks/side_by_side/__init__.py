@@ -16,6 +16,7 @@ machine; ratios are valid elsewhere, too.
 | `clients` | our client, aiokafka and kafka-python, on both brokers |
 | `life` | starting, memory, many partitions, idle connections |
 | `growth` | the speed with more partitions, connections and data |
+| `transactions` | transactions of one and many producers, both versions of the protocol; a copy job |
 | `replication` | three brokers on each side: writes that all replicas have |
 
 `contest` starts the brokers and runs the rounds, `results` has the numbers and the goals, `report` writes RESULTS.md

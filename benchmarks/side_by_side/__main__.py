@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.side_by_side import clients, growth, life, official, raw, readme, replication, report
+from benchmarks.side_by_side import clients, growth, life, official, raw, readme, replication, report, transactions
 from benchmarks.side_by_side.contest import Contest
 from benchmarks.side_by_side.results import Row, Run
 
@@ -27,6 +27,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., Iterator[Row]]]] = {
     "clients": clients.PARTS,
     "life": life.PARTS,
     "growth": growth.PARTS,
+    "transactions": transactions.PARTS,
     "replication": replication.PARTS,
 }
 QUICK_GROUPS = ["raw"]

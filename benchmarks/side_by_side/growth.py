@@ -7,10 +7,10 @@
 | log-size | the log, in segments of 16 MiB | Produce of 100 B; Fetch of 16 KiB and ListOffsets, amid it |
 | groups | other groups | OffsetCommit, 8×1 |
 
-In each round the same work runs just before without growth: on a broker that has nothing else (`_untouched`), without
-idle connections, on the smallest log. The result is the ratio of both costs, so that other load on the machine affects
-both. The goal is 1: no cost may grow with the log, and the cost of a request must not grow with partitions that it does
-not name.
+In each round the same work runs just before without growth: on a broker that has nothing else (`untouched_brokers`),
+without idle connections, on the smallest log. The result is the ratio of both costs, so that other load on the machine
+affects both. The goal is 1: no cost may grow with the log, and the cost of a request must not grow with partitions that
+it does not name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _GROWTH = {"cpu_us": "cpu_growth", "p50_us": "p50_growth"}
 
 def _partitions(contest: Contest, *, quick: bool) -> Iterator[Row]:
     """Produce to eight partitions while the broker has more and more others."""
-    with _untouched(contest) as untouched:
+    with untouched_brokers(contest) as untouched:
         here, there = (_produced(each, each.new_topic(WORKED_ON)) for each in (contest, untouched))
         others: list[str] = []
         count = 0
@@ -52,7 +52,7 @@ def _partitions(contest: Contest, *, quick: bool) -> Iterator[Row]:
                 more = min(size - count, PARTITIONS_A_TOPIC)
                 others.append(contest.new_topic(more))
                 count += more
-            measure = _beside(_at(untouched, there), here)
+            measure = beside(at(untouched, there), here)
             yield _row(contest, f"produce 100 B, 8×1, with {size:,} other partitions", measure, size)
         for topic in others:
             contest.delete_topic(topic)
@@ -63,7 +63,7 @@ def _connections(contest: Contest, *, quick: bool) -> Iterator[Row]:
     topic = contest.new_topic(WORKED_ON)
     produced = _produced(contest, topic)
     for size in _sizes(CONNECTIONS, quick=quick):
-        measure = _beside(produced, partial(_with_idle_connections, produced, size))
+        measure = beside(produced, partial(_with_idle_connections, produced, size))
         yield _row(contest, f"produce 100 B, 8×1, with {size:,} idle connections", measure, size)
     contest.delete_topic(topic)
 
@@ -92,7 +92,7 @@ def _log_size(contest: Contest, *, quick: bool) -> Iterator[Row]:
     for work, frame in works.items():
         smallest = _asked(contest, frame, topics[min(topics)])
         for size, topic in topics.items():
-            yield _row(contest, work.format(size), _beside(smallest, _asked(contest, frame, topic)), size)
+            yield _row(contest, work.format(size), beside(smallest, _asked(contest, frame, topic)), size)
     for topic in topics.values():
         contest.delete_topic(topic)
 
@@ -108,15 +108,15 @@ def _fill(contest: Contest, topics: dict[int, str]) -> dict[str, dict[str, int]]
 
 
 def _asked(contest: Contest, frame: Callable[[Side, str], bytes], topic: str) -> Measure:
-    return lambda side: _small_load(contest, [frame(side, topic)], side)
+    return lambda side: small_load(contest, [frame(side, topic)], side)
 
 
 def _groups(contest: Contest, *, quick: bool) -> Iterator[Row]:
     """Commit offsets of eight groups while the broker has more and more others."""
-    with _untouched(contest) as untouched:
+    with untouched_brokers(contest) as untouched:
         topic, topic_there = (each.new_topic(1) for each in (contest, untouched))
-        here = partial(_small_load, contest, _commits(topic))
-        there = partial(_small_load, untouched, _commits(topic_there))
+        here = partial(small_load, contest, _commits(topic))
+        there = partial(small_load, untouched, _commits(topic_there))
         count = 0
         for side in untouched.sides:
             _commit(side, topic_there, range(1))
@@ -125,7 +125,7 @@ def _groups(contest: Contest, *, quick: bool) -> Iterator[Row]:
                 _commit(side, topic, range(count, size))
             count = size
             yield _row(
-                contest, f"OffsetCommit, 8×1, with {size:,} other groups", _beside(_at(untouched, there), here), size
+                contest, f"OffsetCommit, 8×1, with {size:,} other groups", beside(at(untouched, there), here), size
             )
         contest.delete_topic(topic)
 
@@ -146,7 +146,7 @@ def _sizes(sizes: Sequence[int], *, quick: bool) -> Sequence[int]:
 
 
 @contextmanager
-def _untouched(contest: Contest) -> Iterator[Contest]:
+def untouched_brokers(contest: Contest) -> Iterator[Contest]:
     """Run two more brokers, in which nothing grows."""
     with (
         TemporaryDirectory(prefix="untouched-") as directory,
@@ -156,7 +156,7 @@ def _untouched(contest: Contest) -> Iterator[Contest]:
         yield untouched
 
 
-def _at(contest: Contest, measure: Measure) -> Measure:
+def at(contest: Contest, measure: Measure) -> Measure:
     """Measure on the broker of that contest with the name of the side."""
     twins = {side.name: side for side in contest.sides}
     return lambda side: measure(twins[side.name])
@@ -164,11 +164,11 @@ def _at(contest: Contest, measure: Measure) -> Measure:
 
 def _produced(contest: Contest, topic: str) -> Measure:
     return partial(
-        _small_load, contest, [load.produce_frame(topic, [index], load.batch(*_RECORD)) for index in range(WORKED_ON)]
+        small_load, contest, [load.produce_frame(topic, [index], load.batch(*_RECORD)) for index in range(WORKED_ON)]
     )
 
 
-def _small_load(contest: Contest, frames: list[bytes], side: Side) -> Sample:
+def small_load(contest: Contest, frames: list[bytes], side: Side) -> Sample:
     """Send each frame on a separate connection."""
     sending = partial(
         load.run, side.port, frames,
@@ -179,7 +179,7 @@ def _small_load(contest: Contest, frames: list[bytes], side: Side) -> Sample:
     return sample
 
 
-def _beside(smallest: Measure, measure: Measure) -> Measure:
+def beside(smallest: Measure, measure: Measure) -> Measure:
     """Measure, and divide by the cost at the smallest size in the same round."""
 
     def both(side: Side) -> Sample:

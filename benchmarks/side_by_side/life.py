@@ -64,7 +64,7 @@ def _empty(contest: Contest, *, quick: bool) -> Iterator[Row]:  # noqa: ARG001 -
     with TemporaryDirectory(prefix="start-") as directory:
         for _ in range(contest.rounds):
             for side in sides(Path(directory), contest.tree):
-                _add(started, side, _start(side))
+                _add(started, side, start(side))
                 time.sleep(_SETTLE_SECONDS)
                 _add(idle, side, _resident(side))
                 _add(connected, side, _with_idle_connections(side))
@@ -84,15 +84,15 @@ def _many_partitions(partitions: int, contest: Contest, *, quick: bool) -> Itera
     for _ in range(1 if quick else max(1, contest.rounds // 2)):  # a round takes over a minute
         with TemporaryDirectory(prefix="partitions-") as directory:
             for side in sides(Path(directory), contest.tree):
-                _start(side)
+                start(side)
                 _add(create, side, _timed(partial(_create, side, partitions)))
                 side.server.stop(timeout=120)
-                first = _start(side)
+                first = start(side)
                 serving = _timed(partial(_write_everywhere, side, partitions))
                 _add(clean, side, first)
                 _add(served, side, {"seconds": first["seconds"] + serving["seconds"]})
                 side.server.kill()
-                first = _start(side)
+                first = start(side)
                 serving = _timed(partial(_write_everywhere, side, partitions))
                 _add(crashed, side, {"seconds": first["seconds"] + serving["seconds"]})
                 time.sleep(_SETTLE_SECONDS)
@@ -126,7 +126,8 @@ def _timed(work: Callable[[], None]) -> Sample:
     return {"seconds": time.perf_counter() - start}
 
 
-def _start(side: Side) -> Sample:
+def start(side: Side) -> Sample:
+    """Start a broker; return the seconds until it answers Metadata."""
     return _timed(partial(_start_and_wait, side))
 
 

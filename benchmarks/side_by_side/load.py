@@ -11,7 +11,7 @@ import json
 import socket
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -42,10 +42,11 @@ FETCH_VERSION = 12
 OFFSET_COMMIT_VERSION = 9  # the same
 FIND_COORDINATOR_VERSION = 4
 LIST_OFFSETS_VERSION = 8
-_SOURCE = Path(__file__).with_name("load.c")
+_HERE = Path(__file__).parent
 _NOT_YET = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
 }  # fmt: skip
 _ATTEMPTS = 600  # a minute: Kafka deletes thousands of partitions before it leads new ones
 TIMESTAMP = 1_700_000_000_000
@@ -83,10 +84,10 @@ def offset_commit_frame(group: str, topic: str) -> bytes:
     return frame(request, OFFSET_COMMIT_VERSION)
 
 
-def list_offsets_frame(topic: str, timestamp: int) -> bytes:
-    """Return a ListOffsets for the first record of partition 0 with this timestamp (ms) or a later one."""
+def list_offsets_frame(topic: str, timestamp: int, *, read_committed: bool = False) -> bytes:
+    """Return a ListOffsets for the first record of partition 0 with this timestamp (ms) or a later one; -1: the end."""
     wanted = ListOffsetsTopic(topic, partitions=[ListOffsetsPartition(0, timestamp=timestamp)])
-    return frame(ListOffsetsRequest(-1, topics=[wanted]), LIST_OFFSETS_VERSION)
+    return frame(ListOffsetsRequest(-1, int(read_committed), topics=[wanted]), LIST_OFFSETS_VERSION)
 
 
 def find_coordinator_frame(group: str) -> bytes:
@@ -120,6 +121,10 @@ class Asker:
     def ask(self, frame: bytes) -> tuple[int, Any]:
         """Send a frame; return the size of the framed response in bytes, and the response."""
         self._connection.sendall(frame)
+        return self._response(frame)
+
+    def _response(self, frame: bytes) -> tuple[int, Any]:
+        """Read the response to a frame; return its framed size in bytes, and the response."""
         (size,) = SIZE_PREFIX.unpack(self._answers.read(SIZE_PREFIX.size))
         key, version = int.from_bytes(frame[4:6], "big"), int.from_bytes(frame[6:8], "big")
         return SIZE_PREFIX.size + size, header.decode_response(key, version, self._answers.read(size))[1]
@@ -138,17 +143,29 @@ class Asker:
             if not errors <= _NOT_YET:
                 break
             time.sleep(0.1)
-        raise RuntimeError(f"the broker at {self._connection.getpeername()} answers with errors {errors}")
+        raise self._refused(errors)
+
+    def accepted_together(self, frames: Sequence[bytes]) -> list[Any]:
+        """Send all frames, then read the responses. Raises RuntimeError if one has an error."""
+        self._connection.sendall(b"".join(frames))
+        answers = [self._response(frame) for frame in frames]
+        if errors := _errors([answer for _, answer in answers]):
+            raise self._refused(errors)
+        return [answer for _, answer in answers]
+
+    def _refused(self, errors: set[int]) -> RuntimeError:
+        return RuntimeError(f"the broker at {self._connection.getpeername()} answers with errors {errors}")
 
 
 def _errors(answer: Any) -> set[int]:
-    """Return the error codes of a response to Produce, Fetch, ListOffsets, OffsetCommit or FindCoordinator."""
-    if hasattr(answer, "coordinators"):
-        rows = answer.coordinators
-    else:
-        topics = answer.responses if hasattr(answer, "responses") else answer.topics
-        rows = [row for topic in topics for row in getattr(topic, "partition_responses", None) or topic.partitions]
-    return {row.error_code for row in rows} - {ErrorCode.NONE}
+    """Return the error codes of a response and of all its rows, without NONE."""
+    if isinstance(answer, list):
+        return {code for each in answer for code in _errors(each)}
+    found: set[int] = set()
+    for name in getattr(answer, "__struct_fields__", ()):
+        value = getattr(answer, name)
+        found |= {value} if name.endswith("error_code") else _errors(value)
+    return found - {ErrorCode.NONE}
 
 
 def ask(port: int, frame: bytes) -> tuple[int, Any]:
@@ -164,13 +181,16 @@ def accepted_bytes(port: int, frame: bytes) -> int:
 
 
 class Load:
-    """A running generator. `result` waits for its end; leaving the context stops it."""
+    """A running generator. `result` waits for its end; leaving the context stops it.
 
-    def __init__(self, port: int, frames: Sequence[bytes], *arguments: object) -> None:
+    `requests` are the contents of the file that it reads, `source` is the file of its program.
+    """
+
+    def __init__(self, port: int, requests: Sequence[bytes], *arguments: object, source: str = "load.c") -> None:
         self._requests = NamedTemporaryFile(prefix="requests-")  # noqa: SIM115 - closed by __exit__
-        self._requests.writelines(frames)
+        self._requests.writelines(requests)
         self._requests.flush()
-        command = [_program(), str(port), self._requests.name, *map(str, arguments)]
+        command = [program_of(source), str(port), self._requests.name, *map(str, arguments)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Self:
@@ -207,7 +227,7 @@ def run(
         port, frames, connections=connections, in_flight=in_flight, seconds=seconds, rate=rate, walk=walk
     ) as load:
         measured = load.result(seconds + 60)
-    return {"rate": measured["requests"] / seconds, "requests": measured["requests"], **_latencies(measured)}
+    return {"rate": measured["requests"] / seconds, "requests": measured["requests"], **latencies(measured)}
 
 
 def start(
@@ -240,29 +260,32 @@ def repeat(port: int, frame: bytes, times: int) -> None:
 
 def wake(port: int, fetch: bytes, produce: bytes, *, next_offset: int, rounds: int) -> Sample:
     """Measure the time from a Produce to the response of the Fetch that waited for it, `rounds` times."""
-    offset_at = _changed_at(fetch)
+    offset_at = changed_at(fetch)
     with Load(port, [fetch, produce], "wake", rounds, offset_at, next_offset) as load:
         measured = load.result(60 + rounds * 0.1)
-    return {"requests": rounds, **_latencies(measured)}
+    return {"requests": rounds, **latencies(measured)}
 
 
 OFFSET_MARK = 0x0123456789ABCDEF
 """The offset in the Fetch for `wake`, by which its position in the frame is found."""
 
 
-def _changed_at(fetch: bytes) -> int:
+def changed_at(fetch: bytes) -> int:
+    """Return the position of the offset in a Fetch at `OFFSET_MARK`."""
     return fetch.index(OFFSET_MARK.to_bytes(8, "big"))
 
 
-def _latencies(measured: dict[str, int]) -> Sample:
+def latencies(measured: Mapping[str, int]) -> Sample:
+    """Return the quantiles that a generator measured."""
     return {"p50_us": measured["p50"] / 1000, "p99_us": measured["p99"] / 1000, "p999_us": measured["p999"] / 1000}
 
 
 @cache
-def _program() -> str:
-    """Compile the generator, once for each version of its source."""
-    compiled = PEERS / f"load-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:12]}"
+def program_of(source: str) -> str:
+    """Compile a generator, once for each version of its source; return the path of the program."""
+    texts = [(_HERE / name).read_bytes() for name in (source, "measure.h")]
+    compiled = PEERS / f"{Path(source).stem}-{hashlib.sha256(b''.join(texts)).hexdigest()[:12]}"
     if not compiled.exists():
         PEERS.mkdir(exist_ok=True)
-        subprocess.run([program("cc", "gcc"), "-O2", "-o", str(compiled), str(_SOURCE)], check=True)
+        subprocess.run([program("cc", "gcc"), "-O2", "-o", str(compiled), str(_HERE / source)], check=True)
     return str(compiled)

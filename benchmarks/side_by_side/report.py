@@ -40,13 +40,14 @@ _TITLES = {
     "clients": "Our client beside aiokafka and kafka-python",
     "life": "Starting, memory, many partitions",
     "growth": "Growth",
+    "transactions": "Transactions",
     "replication": "Three brokers, replication factor 3, acks=all",
 }
 
 
 SUMMARY = (
-    ("rate", "mb_per_s", "records_per_s"),
-    ("cpu_us", "cpu_s_per_gb"),
+    ("rate", "mb_per_s", "records_per_s", "transactions_per_s"),
+    ("cpu_us", "cpu_us_a_transaction", "cpu_s_per_gb"),
     ("seconds", "rss_mb"),
     ("p50_us", "p50_ms", "mean_ms"),
     ("p99_us", "p99_ms"),
