@@ -8,6 +8,8 @@
 | inconsistent offset | one offset had two records, or a record is not at its acknowledged offset |
 | reordered | the offsets of a reader did not rise |
 | torn transaction | some records of a transaction are in the log and others are not |
+| inconsistent committed offset | a group's offset is not that of its last committed transaction |
+| refused request | a producer that nobody fenced got an error, or offsets that are never stable |
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from itertools import chain
 from typing import NamedTuple
 
 from tests.checker.history import History, Outcome, Seen, Transaction
+
+NO_OFFSET = -1
+"""The offset of a group that has committed none."""
 
 
 class Anomaly(NamedTuple):
@@ -33,6 +38,8 @@ def find_anomalies(history: History) -> list[Anomaly]:
         _duplicates(history),
         _inconsistent_offsets(history),
         _reordered(history),
+        _inconsistent_committed_offsets(history),
+        (Anomaly("refused request", what) for what in history.refused),
     )
     return list(dict.fromkeys(found))
 
@@ -104,3 +111,18 @@ def _reordered(history: History) -> Iterator[Anomaly]:
             if seen.offset <= last.get(seen.partition, -1):
                 yield Anomaly("reordered", f"{reader} read {seen} after offset {last[seen.partition]}")
             last[seen.partition] = seen.offset
+
+
+def _inconsistent_committed_offsets(history: History) -> Iterator[Anomaly]:
+    for group, events in history.committed_offsets.items():
+        possible = {NO_OFFSET}
+        for offset, outcome in events:
+            if outcome is None:
+                if offset not in possible:
+                    what = f"{group} has offset {offset}, not {' or '.join(map(str, sorted(possible)))}"
+                    yield Anomaly("inconsistent committed offset", what)
+                possible = {offset}
+            elif outcome is Outcome.COMMITTED:
+                possible = {offset}
+            elif outcome is Outcome.UNKNOWN:
+                possible.add(offset)

@@ -42,10 +42,24 @@ class Seen(NamedTuple):
     value: str
 
 
+class CommittedOffset(NamedTuple):
+    """A commit of a group's offset in a transaction with this outcome; without an outcome, a read of it."""
+
+    offset: int
+    outcome: Outcome | None = None
+
+
 @dataclass
 class History:
-    """`reads` has the records of each reader in its order; `final` has the whole log, read after the last fault."""
+    """`reads` has the records of each reader in its order; `final` has the whole log, read after the last fault.
+
+    `committed_offsets` has the commits and reads of each group, whose one client has one request at a time; a read
+    after a commit of unknown outcome follows the fencing of its producer. `refused` has the sentence of each error that
+    a client got that nobody fenced.
+    """
 
     transactions: list[Transaction] = field(default_factory=list)
     reads: dict[str, list[Seen]] = field(default_factory=dict)
     final: list[Seen] = field(default_factory=list)
+    committed_offsets: dict[str, list[CommittedOffset]] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)

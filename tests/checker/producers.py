@@ -20,7 +20,7 @@ from confluent_kafka import Producer as ConfluentProducer
 from odradek.client import Producer as BundledProducer
 from odradek.client import ProducerFencedError, TimeLimitError, TransactionAbortedError
 from odradek.client import Transaction as OpenTransaction
-from tests.checker.history import Outcome, Transaction, Write
+from tests.checker.history import History, Outcome, Transaction, Write
 
 TOPIC = "checked"
 PARTITIONS = 3
@@ -40,7 +40,7 @@ _OPEN_MS = 30_000
 
 
 class Run(NamedTuple):
-    """The task of one producer; `note` gets each transaction when it has ended."""
+    """The task of one producer; `note` gets each transaction when it has ended, `history` what else there is."""
 
     bootstrap: str
     transactional_id: str
@@ -49,6 +49,7 @@ class Run(NamedTuple):
     timeout: float
     over: threading.Event
     note: Callable[[Transaction], None]
+    history: History
 
 
 class _Attempt:

@@ -8,7 +8,7 @@ same time does not, so a seed that fails may pass when it is repeated.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from random import Random
 
@@ -16,6 +16,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.checker.history import History, Seen, Transaction
+from tests.checker.late_requests import SOURCE, SOURCE_PARTITIONS, produce_late
 from tests.checker.producers import (
     PARTITIONS,
     QUICK,
@@ -29,11 +30,13 @@ from tests.checker.producers import (
 )
 from tests.peers.server import Server
 
-PRODUCERS = (
+Producers = Sequence[tuple[str, Callable[[Run], None]]]
+PRODUCERS: Producers = (
     ("one", produce_as_confluent),
     ("one", produce_as_bundled),
     ("two", produce_as_confluent),
     ("three", produce_as_bundled),
+    ("four", produce_late),
 )
 """The transactional id of each producer, and its client."""
 
@@ -41,13 +44,23 @@ PRODUCERS = (
 class Workload:
     """The clients of a run; `history` is complete after `run`."""
 
-    def __init__(self, server: Server, seed: int, faults: int, timeout: float = 120.0) -> None:
-        """`timeout`: the seconds after which it is an error that nothing goes on."""
+    def __init__(
+        self,
+        server: Server,
+        seed: int,
+        faults: int,
+        timeout: float = 120.0,
+        producers: Producers = PRODUCERS,
+        transactions: int = 10,
+    ) -> None:
+        """`timeout`: the seconds after which it is an error that nothing goes on. `transactions` follow the faults."""
         self.history = History()
         self._server = server
         self._random = Random(seed)
         self._faults = faults
         self._timeout = timeout
+        self._producers = producers
+        self._transactions = transactions
         self._over = threading.Event()
         self._ended = 0
         self._progress = threading.Condition()
@@ -56,12 +69,20 @@ class Workload:
     def run(self) -> History:
         """Run until all faults have happened. Raises the error of a client that could not go on."""
         admin = AdminClient({"bootstrap.servers": self._server.bootstrap}, **QUIET)
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(self._timeout)
+        topics = [NewTopic(TOPIC, PARTITIONS, 1), NewTopic(SOURCE, SOURCE_PARTITIONS, 1)]
+        for created in admin.create_topics(topics).values():
+            created.result(self._timeout)
         threads = [threading.Thread(target=self._guarded, args=(self._read,))]
-        for number, (transactional_id, produce) in enumerate(PRODUCERS):
-            random = Random(self._random.randrange(2**32))
+        for number, (transactional_id, produce) in enumerate(self._producers):
             run = Run(
-                self._server.bootstrap, transactional_id, f"{number}", random, self._timeout, self._over, self._note
+                self._server.bootstrap,
+                transactional_id,
+                f"{number}",
+                Random(self._random.randrange(2**32)),
+                self._timeout,
+                self._over,
+                self._note,
+                self.history,
             )
             threads.append(threading.Thread(target=self._guarded, args=(produce, run)))
         with quiet_bundled_clients():
@@ -75,7 +96,7 @@ class Workload:
                     thread.join()
         if self._failures:
             raise self._failures[0]
-        for transactional_id, _ in PRODUCERS:
+        for transactional_id, _ in self._producers:
             end_open(self._server.bootstrap, transactional_id, self._timeout)
         self.history.final = list(self._read_all())
         return self.history
@@ -104,7 +125,7 @@ class Workload:
                 self._server.pause()
                 self._over.wait(self._random.uniform(0.0, 1.0))
                 self._server.resume()
-        self._await_transactions(10)
+        self._await_transactions(self._transactions)
 
     def _await_transactions(self, more: int) -> None:
         with self._progress:

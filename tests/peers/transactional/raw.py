@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -42,6 +42,13 @@ _WAIT = {
 }
 
 
+class Versioned(NamedTuple):
+    """A request and its version."""
+
+    request: Message
+    version: int
+
+
 class RequestError(Exception):
     """An error that the coordinator or a partition returned."""
 
@@ -54,7 +61,7 @@ class RawProducer:
     """A transactional id, its producer id and epoch, and the next sequence of each partition."""
 
     def __init__(self, wire: Wire, transactional_id: str, *, generation: int = 2, timeout_ms: int = 60_000) -> None:
-        self._wire = wire
+        self.wire = wire
         self.transactional_id = transactional_id
         self.generation = generation
         self.timeout_ms = timeout_ms
@@ -63,13 +70,13 @@ class RawProducer:
 
     def use(self, wire: Wire) -> None:
         """Go on with another connection."""
-        self._wire = wire
+        self.wire = wire
 
     async def init(self) -> None:
         """Get an id and an epoch; the present ones, if there are any, are not sent."""
-        await find_coordinator(self._wire, self.transactional_id, TRANSACTION)
+        await find_coordinator(self.wire, self.transactional_id, TRANSACTION)
         request = InitProducerIdRequest(self.transactional_id, self.timeout_ms)
-        answer = await ask(self._wire, request, 5 if self.generation == 2 else 4)
+        answer = await ask(self.wire, request, 5 if self.generation == 2 else 4)
         self._set(answer.producer_id, answer.producer_epoch)
 
     def _set(self, producer_id: int, epoch: int) -> None:
@@ -78,49 +85,66 @@ class RawProducer:
             self._sequences.clear()
 
     @property
-    def _who(self) -> tuple[str, int, int]:
+    def who(self) -> tuple[str, int, int]:
         return self.transactional_id, self.producer_id, self.epoch
 
     async def add(self, partitions: Mapping[str, Sequence[int]]) -> None:
         topics = [AddPartitionsToTxnTopic(name, list(indexes)) for name, indexes in partitions.items()]
-        request = AddPartitionsToTxnRequest([], *self._who, topics)
-        await ask(self._wire, request, 3)
+        request = AddPartitionsToTxnRequest([], *self.who, topics)
+        await ask(self.wire, request, 3)
 
     async def send(self, topic: str, *values: bytes, partition: int = 0) -> int:
         """Send one batch, and return its offset. The first generation must have added the partition."""
-        sequence = self._sequences.get((topic, partition), 0)
+        request, version = self.batch(topic, *values, partition=partition)
+        answer = await ask(self.wire, request, version)
+        self._sequences[topic, partition] = self._sequences.get((topic, partition), 0) + len(values)
+        offset: int = answer.responses[0].partition_responses[0].base_offset
+        return offset
+
+    def batch(self, topic: str, *values: bytes, partition: int = 0) -> Versioned:
+        """Return the request that would send the next batch."""
         records = batch(
             *values,
             is_transactional=True,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
-            base_sequence=sequence,
+            base_sequence=self._sequences.get((topic, partition), 0),
         )
         request = produce_request(topic, records, partition, acks=-1, transactional_id=self.transactional_id)
-        answer = await ask(self._wire, request, 12 if self.generation == 2 else 11)
-        self._sequences[topic, partition] = sequence + len(values)
-        offset: int = answer.responses[0].partition_responses[0].base_offset
-        return offset
+        return Versioned(request, 12 if self.generation == 2 else 11)
+
+    async def add_group(self, group: str) -> None:
+        """Add the offsets of a group; only the first generation does."""
+        await ask(self.wire, AddOffsetsToTxnRequest(*self.who, group), 3)
 
     async def send_offsets(self, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
         if self.generation == 1:
-            await ask(self._wire, AddOffsetsToTxnRequest(*self._who, group), 3)
-        await find_coordinator(self._wire, group, GROUP)
-        topics = [
-            TxnOffsetCommitRequestTopic(topic, [TxnOffsetCommitRequestPartition(index, offset)])
-            for (topic, index), offset in offsets.items()
-        ]
-        request = TxnOffsetCommitRequest(self.transactional_id, group, self.producer_id, self.epoch, topics=topics)
-        await ask(self._wire, request, 5 if self.generation == 2 else 4)
+            await self.add_group(group)
+        await find_coordinator(self.wire, group, GROUP)
+        await ask(self.wire, *self.offsets(group, offsets))
+
+    def offsets(self, group: str, offsets: Mapping[tuple[str, int], int], metadata: str = "") -> Versioned:
+        """Return the request that commits the offsets."""
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for (topic, index), offset in offsets.items():
+            row = TxnOffsetCommitRequestPartition(index, offset, committed_metadata=metadata)
+            topics.setdefault(topic, []).append(row)
+        rows = [TxnOffsetCommitRequestTopic(topic, partitions) for topic, partitions in topics.items()]
+        request = TxnOffsetCommitRequest(self.transactional_id, group, self.producer_id, self.epoch, topics=rows)
+        return Versioned(request, 5 if self.generation == 2 else 4)
 
     async def end(self, *, committed: bool) -> None:
-        answer = await ask(self._wire, EndTxnRequest(*self._who, committed), 5 if self.generation == 2 else 4)
+        answer = await ask(self.wire, *self.ending(committed=committed))
         if self.generation == 2:
             self._set(answer.producer_id, answer.producer_epoch)
 
+    def ending(self, *, committed: bool) -> Versioned:
+        """Return the request that ends the transaction."""
+        return Versioned(EndTxnRequest(*self.who, committed), 5 if self.generation == 2 else 4)
+
     async def await_state(self, *names: str) -> Any:
         """Wait until the transaction has one of these states, and return its description."""
-        return await await_state(self._wire, self.transactional_id, *names)
+        return await await_state(self.wire, self.transactional_id, *names)
 
 
 async def await_state(wire: Wire, transactional_id: str, *names: str) -> Any:
