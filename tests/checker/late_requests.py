@@ -104,7 +104,7 @@ class LateProducer:
         async with asyncio.timeout(self._run.timeout):
             await producer.init()
             await find_coordinator(wire, self._group, GROUP)
-        for _ in range(self._random.randrange(1, 6)):
+        for _ in range(self._random.randrange(1, 8)):
             await self._read_offset(wire)
             if self._run.over.is_set():
                 return
@@ -179,7 +179,7 @@ class LateProducer:
         topics = [OffsetFetchRequestTopics(SOURCE, partition_indexes=[0])]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(self._group, topics=topics)], require_stable=True)
         try:
-            async with asyncio.timeout(self._run.timeout):
+            async with asyncio.timeout(self._run.timeout / 2):
                 answer = await wire.ask(request, 8)
                 while codes := {ErrorCode.of(code) for code in error_codes(answer) if code}:
                     assert codes <= _NOT_YET, codes
@@ -208,20 +208,22 @@ class LateProducer:
         ]
         kept = [_Late(self._session, self._transaction, request) for request in requests]
         kept.append(_Late(self._session, self._transaction, _marker(producer, partition), partition))
-        self._kept += [each for each in kept if self._random.random() < 0.5]
+        self._kept += self._random.sample(kept, 3)
         del self._kept[:-_MOST_KEPT]
 
     async def _send_late(self, attempt: _Attempt, producer: RawProducer, other: Wire) -> None:
-        """Send a kept request that is late now. Nothing depends on the answer."""
+        """Send some of the kept requests that are late now, the newest ones first. Nothing depends on the answers."""
         written = {write.partition for write in attempt.writes}
-        for kept in self._kept:
-            is_late = kept.session < self._session or (
-                producer.generation == 2 and kept.transaction < self._transaction
-            )
-            if is_late and (kept.marked is None or kept.marked in written):
-                self._kept.remove(kept)
-                await other.ask(*kept.request)
-                return
+        late = [each for each in self._kept if self._is_late(each, producer, written)]
+        for each in late[: -self._random.randrange(1, 4) : -1]:
+            self._kept.remove(each)
+            await other.ask(*each.request)
+
+    def _is_late(self, kept: _Late, producer: RawProducer, written: set[int]) -> bool:
+        if kept.marked is not None and kept.marked not in written:
+            return False
+        has_new_epoch = producer.generation == 2 and kept.transaction < self._transaction
+        return has_new_epoch or kept.session < self._session
 
 
 class _Attempt:
