@@ -1,4 +1,4 @@
-"""The admin client: `Admin` and its calls about topics, configs, offsets, the cluster and groups.
+"""The admin client: `Admin` and its calls about topics, configs, offsets, the cluster, groups, transactions.
 
 | module | what |
 |---|---|
@@ -7,4 +7,6 @@
 | `results` | the values that calls return: `Results`, and a class for each kind of description |
 | `calls` | the brokers for each request, retries and time limits; one error for each item |
 | `topics`, `configs`, `offsets`, `cluster`, `log_dirs`, `groups`, `group_offsets` | the calls themselves |
+| `transactions` | the calls about transactional ids, and about producers of partitions |
+| `hanging_transactions` | the search for transactions that no coordinator will end |
 """

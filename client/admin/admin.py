@@ -24,8 +24,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Self, Unpack
 
-from odradek.client.admin import cluster, configs, group_offsets, groups, log_dirs, offsets, topics
-from odradek.client.admin.arguments import ConfigChange, ConfigResource, NewPartitions, NewTopic
+from odradek.client.admin import (
+    cluster,
+    configs,
+    group_offsets,
+    groups,
+    hanging_transactions,
+    log_dirs,
+    offsets,
+    topics,
+    transactions,
+)
+from odradek.client.admin.arguments import ConfigChange, ConfigResource, NewPartitions, NewTopic, TransactionFilter
 from odradek.client.admin.calls import Calls
 from odradek.client.admin.results import (
     ApiRange,
@@ -35,11 +45,16 @@ from odradek.client.admin.results import (
     FeatureDescription,
     GroupDescription,
     GroupListing,
+    HangingTransaction,
     LogDirDescription,
     PartitionLag,
+    ProducerDescription,
+    ProducerIdAndEpoch,
     Results,
     TopicDescription,
     TopicListing,
+    TransactionDescription,
+    TransactionListing,
 )
 from odradek.client.config import AdminConfig, ClientSettings, IsolationLevel, check_keywords, parse_bootstrap_servers
 from odradek.client.errors import ClosedError
@@ -312,6 +327,71 @@ class Admin:
     async def group_lag(self, group_id: str, *, timeout_ms: int | None = None) -> Results[TopicPartition, PartitionLag]:
         """The lag of a group on each partition that it owns or has committed an offset for. Raises ClientError."""
         return await group_offsets.group_lag(self._calls, group_id, timeout_ms=timeout_ms)
+
+    # Transactions.
+
+    async def list_transactions(
+        self,
+        *,
+        states: Collection[str] = (),
+        producer_ids: Collection[int] = (),
+        longer_than_ms: int | None = None,
+        pattern: str | None = None,
+        timeout_ms: int | None = None,
+    ) -> dict[str, TransactionListing]:
+        """All transactional ids, sorted, or those that fulfil all conditions that are given. Raises ClientError.
+
+        `longer_than_ms` leaves out younger open transactions, `pattern` ids that it does not match as a whole (RE2).
+        """
+        chosen = TransactionFilter(states, producer_ids, longer_than_ms, pattern)
+        return await transactions.list_transactions(self._calls, chosen, timeout_ms=timeout_ms)
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, TransactionDescription]:
+        """States of transactional ids. Errors of an item: BrokerError (TRANSACTIONAL_ID_NOT_FOUND)."""
+        return await transactions.describe_transactions(self._calls, transactional_ids, timeout_ms=timeout_ms)
+
+    async def describe_producers(
+        self, partitions: Iterable[Partition], *, broker: int | None = None, timeout_ms: int | None = None
+    ) -> Results[TopicPartition, tuple[ProducerDescription, ...]]:
+        """The idempotent and transactional producers of partitions, as their leaders or this broker's replicas say.
+
+        Errors of an item: UnknownTopicError, AuthorizationError, ClientError (the broker has no replica).
+        """
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        return await transactions.describe_producers(self._calls, wanted, broker=broker, timeout_ms=timeout_ms)
+
+    async def find_hanging_transactions(
+        self,
+        partitions: Iterable[Partition] | None = None,
+        *,
+        broker: int | None = None,
+        older_than_ms: int = 15 * 60_000,
+        timeout_ms: int | None = None,
+    ) -> Results[TopicPartition, tuple[HangingTransaction, ...]]:
+        """The transactions that no coordinator will end, in partitions (None: all, or all with a replica on `broker`).
+
+        Only those whose last record is older than `older_than_ms`, by its timestamp; -1 for all. Raises ClientError.
+        """
+        return await hanging_transactions.find_hanging_transactions(
+            self._calls, partitions, broker=broker, older_than_ms=older_than_ms, timeout_ms=timeout_ms
+        )
+
+    async def abort_transaction(
+        self, partition: Partition, producer: ProducerDescription, *, timeout_ms: int | None = None
+    ) -> None:
+        """Write an abort marker into a partition where the transaction of this producer hangs. Raises ClientError.
+
+        It goes past the coordinator: for a transaction that its coordinator knows use `fence_producers`.
+        """
+        await transactions.abort_transaction(self._calls, TopicPartition(*partition), producer, timeout_ms=timeout_ms)
+
+    async def fence_producers(
+        self, transactional_ids: Iterable[str], *, timeout_ms: int | None = None
+    ) -> Results[str, ProducerIdAndEpoch]:
+        """Abort open transactions and fence the producers. A value has the new epoch. Errors: AuthorizationError."""
+        return await transactions.fence_producers(self._calls, transactional_ids, timeout_ms=timeout_ms)
 
     @property
     def _calls(self) -> Calls:

@@ -1,8 +1,8 @@
-"""Arguments of admin calls: topics to create, partitions to add, configs to change, offsets to look up."""
+"""Arguments of admin calls: topics and partitions to create, configs to change, offsets and transactions to look up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import IntEnum
 
 import msgspec
@@ -87,3 +87,16 @@ class OffsetSpec(IntEnum):
     EARLIEST = list_offsets.EARLIEST  # the first record: the log start offset
     LATEST = list_offsets.LATEST  # after the last record that may be read
     MAX_TIMESTAMP = list_offsets.MAX_TIMESTAMP  # the record with the highest timestamp (KIP-734)
+
+
+class TransactionFilter(msgspec.Struct, frozen=True):
+    """Conditions of transactional ids; an empty one, or None, is no condition.
+
+    `longer_than_ms` excludes transactions that are open for less time. As in Kafka, it excludes no id without an open
+    transaction.
+    """
+
+    states: Collection[str] = ()
+    producer_ids: Collection[int] = ()
+    longer_than_ms: int | None = None
+    pattern: str | None = None  # of whole ids, in the syntax of RE2

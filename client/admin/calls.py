@@ -6,9 +6,9 @@ items --> attempt --> outcomes --> those with a retriable error --> backoff, new
              +------------------- until none is left, or the time is over ------------------+
 ```
 An attempt sends requests for the remaining items to the brokers responsible for them: to any broker (which forwards the
-controller's requests to it), to the leaders of partitions, or to the brokers in the items. An error that an attempt
-raises is the error of all its items. An unknown topic is not retried, although its error is retriable: the caller of an
-admin call is supposed to know which topics exist.
+controller's requests to it), to leaders of partitions, to coordinators, or to the brokers in the items. An error that
+an attempt raises is the error of all its items. An unknown topic is not retried, although its error is retriable: the
+caller of an admin call is supposed to know which topics exist.
 
 A request without a response is repeated, as in Kafka's client. The first one may have been executed, so
 TOPIC_ALREADY_EXISTS or an unknown topic can be a result of this call itself.
@@ -34,6 +34,7 @@ from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster
 from odradek.client.network.cluster_image import NO_LEADER, ClusterImage
 from odradek.client.network.connection import Connection
+from odradek.client.network.coordinator import KeyType, find_coordinators
 from odradek.client.record import TopicPartition
 from odradek.protocol.api import METADATA_KEY
 from odradek.protocol.errors import ErrorCode
@@ -154,6 +155,20 @@ class Calls:
         response = await self.metadata(connection, [MetadataRequestTopic(name=topic) for topic in topics])
         image = ClusterImage().merge(response)
         return {partition: _leader(image, tried, partition, connection.name) for partition in partitions}
+
+    async def coordinators(
+        self, tried: str, keys: Sequence[str], key_type: KeyType = KeyType.GROUP
+    ) -> dict[str, int | ClientError | None]:
+        """The coordinator of each group or transactional id, for `at_brokers`, or the error that there is none."""
+        connection = await self.cluster.any_connection()
+        return {
+            found.key: broker_error(
+                found.error_code, f"{tried} {found.key}", found.error_message, broker=connection.name
+            )
+            if found.error_code
+            else found.node_id
+            for found in await find_coordinators(connection, keys, key_type)
+        }
 
     async def _send_to(self, target: int | None, items: list[K], call: BrokerCall[K, V]) -> Outcomes[K, V]:
         try:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from odradek.client.admin.arguments import OffsetSpec
 from odradek.client.admin.calls import Calls, Outcomes
-from odradek.client.admin.groups import coordinators, describe_groups, group_error
+from odradek.client.admin.groups import describe_groups, group_error
 from odradek.client.admin.offsets import list_offsets
 from odradek.client.admin.results import PartitionLag, Results
 from odradek.client.errors import BrokerError, ClientError, broker_error
@@ -70,7 +70,7 @@ async def list_group_offsets(
         }
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, Committed]:
-        return await calls.at_brokers(await coordinators(calls, tried, left), call)
+        return await calls.at_brokers(await calls.coordinators(tried, left), call)
 
     return await calls.for_each(tried, wanted, attempt, timeout_ms)
 
@@ -158,7 +158,7 @@ async def _of_one_group(
     timeout_ms: int | None,
 ) -> Results[TopicPartition, None]:
     async def attempt(left: Sequence[TopicPartition]) -> Outcomes[TopicPartition, None]:
-        target = (await coordinators(calls, tried, [group]))[group]
+        target = (await calls.coordinators(tried, [group]))[group]
         return await calls.at_brokers(dict.fromkeys(left, target), call)
 
     return await calls.for_each(tried, partitions, attempt, timeout_ms)

@@ -16,7 +16,6 @@ from odradek.client.admin.results import GroupDescription, GroupListing, MemberD
 from odradek.client.errors import BrokerError, ClientError, UnsupportedVersionError, broker_error
 from odradek.client.group.consumer_protocol import assigned, decode_consumer_protocol
 from odradek.client.network.connection import Connection
-from odradek.client.network.coordinator import find_coordinators
 from odradek.client.record import TopicPartition
 from odradek.protocol.errors import ErrorCode, RemoteProtocolError
 from odradek.protocol.messages import consumer_group_describe as newer
@@ -76,7 +75,7 @@ async def describe_groups(
         return outcomes
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, GroupDescription]:
-        targets = await coordinators(calls, tried, left)
+        targets = await calls.coordinators(tried, left)
         outcomes = await calls.at_brokers(targets, call)
         return {group: _with_coordinator(outcome, targets[group]) for group, outcome in outcomes.items()}
 
@@ -96,22 +95,9 @@ async def delete_groups(calls: Calls, groups: Iterable[str], *, timeout_ms: int 
         }
 
     async def attempt(left: Sequence[str]) -> Outcomes[str, None]:
-        return await calls.at_brokers(await coordinators(calls, tried, left), call)
+        return await calls.at_brokers(await calls.coordinators(tried, left), call)
 
     return await calls.for_each(tried, groups, attempt, timeout_ms)
-
-
-async def coordinators(calls: Calls, tried: str, groups: Sequence[str]) -> dict[str, int | ClientError | None]:
-    """The coordinator of each group, for `Calls.at_brokers`, or the error that there is none."""
-    connection = await calls.cluster.any_connection()
-    return {
-        coordinator.key: group_error(
-            coordinator.error_code, tried, coordinator.key, connection, coordinator.error_message
-        )
-        if coordinator.error_code
-        else coordinator.node_id
-        for coordinator in await find_coordinators(connection, groups)
-    }
 
 
 async def _describe_newer(connection: Connection, groups: Sequence[str], tried: str) -> Outcomes[str, GroupDescription]:

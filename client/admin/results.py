@@ -268,3 +268,63 @@ class LogDirDescription(msgspec.Struct, frozen=True):
     usable_bytes: int
     replicas: Mapping[TopicPartition, ReplicaDescription]
     error: ClientError | None = None
+
+
+class TransactionListing(msgspec.Struct, frozen=True):
+    """A transactional id in the result of `list_transactions`."""
+
+    transactional_id: str
+    producer_id: int
+    state: str  # Empty, Ongoing, PrepareCommit, PrepareAbort, CompleteCommit, CompleteAbort, PrepareEpochFence
+    coordinator: int
+
+
+class TransactionDescription(msgspec.Struct, frozen=True):
+    """The state of a transactional id.
+
+    `start_time` (ms since the epoch) is None without an open transaction. `partitions` are those of the open
+    transaction; while markers are written, only those without one.
+    """
+
+    transactional_id: str
+    coordinator: int
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    start_time: int | None
+    partitions: tuple[TopicPartition, ...]
+
+
+class ProducerDescription(msgspec.Struct, frozen=True):
+    """A producer that has written to a partition, as its leader or another replica remembers it.
+
+    Its epoch is that of the last batch. `last_sequence` and `last_timestamp` (ms since the epoch, as the producer set
+    it) are -1 without a batch. `coordinator_epoch` is None before the first marker, `transaction_start_offset` without
+    an open transaction.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int = -1
+    last_timestamp: int = -1
+    coordinator_epoch: int | None = None
+    transaction_start_offset: int | None = None
+
+
+class ProducerIdAndEpoch(msgspec.Struct, frozen=True):
+    """The producer id of a transactional id, and an epoch of it."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class HangingTransaction(msgspec.Struct, frozen=True):
+    """A transaction that is open in a partition, and that no coordinator will end: read_committed stops before it.
+
+    `transactional_id` is that of the producer id, or None if no coordinator has the producer id.
+    """
+
+    partition: TopicPartition
+    producer: ProducerDescription
+    transactional_id: str | None
