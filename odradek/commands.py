@@ -59,6 +59,9 @@ CLUSTER = {
     "consume": Command("Print records", "odradek.client.cli.consume"),
     "topics": Command("Create, list, describe, alter and delete topics", "odradek.client.cli.topics"),
     "groups": Command("List and describe groups, reset their offsets, delete them", "odradek.client.cli.groups"),
+    "transactions": Command(
+        "List, describe and end transactions, find those that hang", "odradek.client.cli.transactions"
+    ),
     "configs": Command("Print and change configs of topics, brokers and groups", "odradek.client.cli.configs"),
     "cluster": Command("Print brokers, features, API versions and log directories", "odradek.client.cli.cluster"),
     "doctor": Command("Find out why a cluster cannot be reached, or does not work", "odradek.client.cli.doctor"),

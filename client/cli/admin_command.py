@@ -1,4 +1,4 @@
-"""The Admin of a command and the exit status of its results, for `topics`, `groups`, `configs` and `cluster`."""
+"""The Admin of a command and the exit status of its results, for the commands that administer."""
 
 from __future__ import annotations
 

@@ -1,14 +1,21 @@
-"""kafka-transactions.sh: it lists and describes open transactions, and finds and aborts one without a coordinator."""
+"""kafka-transactions.sh: it lists and describes open transactions, and finds and aborts one without a coordinator.
+
+`odradek transactions` prints the same columns and rows.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from tests.interop.conftest import KINDS
+from tests.interop.test_cli import client
 from tests.peers import java
 from tests.peers.java_machine import JavaMachine
 from tests.peers.server import Server
@@ -65,6 +72,24 @@ def use(server: Server, transactional_id: str, topic: str, *, generation: int = 
     return asyncio.run(begin())
 
 
+def prints_the_same(server: Server, theirs: list[dict[str, str]], *typed: str, changing: str = "") -> None:
+    """Check that our command has the columns of Kafka's in their order, and its rows but for a `changing` column."""
+    ours = json.loads(client("transactions", *typed, "--bootstrap-server", server.bootstrap, "--json"))
+    assert len(ours) == len(theirs) > 0
+    for row, other in zip(by_producer(ours, "producer_id"), by_producer(theirs, "ProducerId"), strict=True):
+        columns = [re.sub(r"[A-Z]", lambda capital: f"_{capital[0].lower()}", name)[1:] for name in other]
+        columns = [name.replace("(min)", "_min") for name in columns]
+        assert list(row)[: len(columns)] == columns
+        for name, shown in zip(columns, other.values(), strict=True):
+            value = row[name]
+            text = ",".join(value) if isinstance(value, list) else str(value)
+            assert name == changing or text == shown or (value is None and shown == "-1"), name
+
+
+def by_producer(rows: list[dict[str, Any]], column: str) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: int(row[column]))
+
+
 def test_open_transactions_are_listed_and_described(server: Server, tool: Tool, topic: str) -> None:
     producer = use(server, topic, topic)
     other = use(server, f"{topic}-other", topic, generation=2)
@@ -76,7 +101,10 @@ def test_open_transactions_are_listed_and_described(server: Server, tool: Tool, 
     assert tool("list", "--duration-filter", "3600000") == []
     assert tool("list", "--transactional-id-pattern", "no such id") == []
 
+    prints_the_same(server, tool("list"), "list")
+
     [described] = tool("describe", "--transactional-id", topic)
+    prints_the_same(server, [described], "describe", "--transactional-id", topic, changing="transaction_duration_ms")
     assert int(described.pop("CurrentTransactionStartTimeMs")) > 0
     assert int(described.pop("TransactionDurationMs")) >= 0
     described.pop("CoordinatorId")
@@ -86,6 +114,7 @@ def test_open_transactions_are_listed_and_described(server: Server, tool: Tool, 
     }  # fmt: skip
 
     producers = tool("describe-producers", "--topic", topic, "--partition", "0")
+    prints_the_same(server, producers, "describe-producers", "--topic", topic, "--partition", "0")
     shown = [(row["ProducerId"], row["LastSequence"], row["CurrentTransactionStartOffset"]) for row in producers]
     assert sorted(shown) == sorted([(str(producer.producer_id), "0", "0"), (str(other.producer_id), "0", "1")])
 
@@ -110,6 +139,7 @@ def test_a_hanging_transaction_is_found_and_aborted(server: Server, admin: Admin
 
     [row] = tool("find-hanging", "--topic", topic, "--partition", "0")
     assert (row["Topic"], row["ProducerId"], row["StartOffset"]) == (topic, str(producer.producer_id), "0")
+    prints_the_same(server, [row], "find-hanging", "--topic", topic, changing="duration_min")
     tool("abort", "--topic", topic, "--partition", "0", "--start-offset", "0")
 
     assert tool("find-hanging", "--topic", topic) == []
