@@ -80,6 +80,8 @@ class ReceiveArena:
 
     __slots__ = ("_buffer", "_pool", "_pool_bytes", "_size", "memory", "position", "room", "view")
 
+    position: int
+
     def __init__(self, size: int = ARENA_SIZE, memory: ReceiveMemory | None = None) -> None:
         self._size = size
         self.memory = ReceiveMemory() if memory is None else memory

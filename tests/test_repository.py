@@ -36,6 +36,7 @@ def tracked_files() -> list[Path]:
     return [REPOSITORY / name for name in listed.split("\0") if name and (REPOSITORY / name).is_file()]
 
 
+@pytest.mark.process
 def test_no_module_is_longer_than_400_lines() -> None:
     modules = [path for path in tracked_files() if path.suffix == ".py"]
     assert len(modules) > 1000

@@ -123,7 +123,7 @@ class Reader:
             error = message.error()
             if error is None:
                 self._count(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 self._ended.add(message.partition() or 0)
             else:
                 raise LostError(f"{OUTPUT}: {error}")

@@ -41,4 +41,5 @@ async def _level(wire: Wire, feature: str) -> int:
     """The finalized level: 0 if there is none."""
     versions = await wire.ask(ApiVersionsRequest("test", "1"), 4)
     levels = {each.name: each.max_version_level for each in versions.finalized_features}
-    return levels.get(feature, 0)
+    level: int = levels.get(feature, 0)
+    return level
