@@ -282,8 +282,9 @@ class TransactionListing(msgspec.Struct, frozen=True):
 class TransactionDescription(msgspec.Struct, frozen=True):
     """The state of a transactional id.
 
-    `start_time` (ms since the epoch) is None without an open transaction. `partitions` are those of the open
-    transaction; while markers are written, only those without one.
+    `start_time` (ms since the epoch) is that of the open transaction or of the last one, None if there was none since
+    the producer began. `partitions` are those of the open transaction; while markers are written, only those without
+    one.
     """
 
     transactional_id: str

@@ -2,7 +2,7 @@
 
 A line is a value, or parts with separators between them (`text_lines`), or a JSON object (`json_records`). Records are
 sent as lines arrive; the command ends when all are acknowledged. It ends early at Ctrl-C and at a line that cannot be
-parsed, after it has sent the lines before.
+parsed, after it has sent the lines before. In transactions it then aborts the open one instead.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from odradek.client.cli.arguments.connection_arguments import add_connection_arg
 from odradek.client.cli.arguments.times import timestamp
 from odradek.client.cli.input.input_record import LineError
 from odradek.client.cli.input.text_lines import PROPERTIES
+from odradek.client.cli.input.timed_transactions import TimedTransactions, add_transaction_arguments
 
 if TYPE_CHECKING:
     from odradek.client.cli.input.input_record import InputRecord, Parse
@@ -92,6 +93,7 @@ def _add_sending_arguments(group: argparse._ArgumentGroup) -> None:
         default="default",
         help="how records without a partition get one (docs/client.md; default: %(default)s)",
     )
+    add_transaction_arguments(group, "at the end")
     group.add_argument("--summary", action="store_true", help="print at the end how much was sent, as on a terminal")
 
 
@@ -113,12 +115,24 @@ async def run(arguments: argparse.Namespace) -> int:
     }
     try:
         settings |= client_settings(arguments, Producer)
+        if arguments.transactional_id is not None:
+            settings["transactional_id"] = arguments.transactional_id
+        is_transactional = "transactional_id" in settings
+        if arguments.transaction_duration_ms is not None and not is_transactional:
+            raise UsageError("--transaction-duration-ms needs --transactional-id")
         descriptor = os.open(arguments.file, os.O_RDONLY) if arguments.file else _STDIN
         progress = Progress(os.fstat(descriptor).st_size if arguments.file else None)
         try:
-            async with Producer(arguments.bootstrap_server, **settings) as producer:
+            async with (
+                Producer(arguments.bootstrap_server, **settings) as producer,
+                TimedTransactions(
+                    producer, arguments.transaction_duration_ms, is_transactional=is_transactional
+                ) as transactions,
+            ):
                 longest = _LARGER_AS_TEXT * settings["max_request_size"]
-                outcome = await send_lines(producer, arguments.topic, descriptor, parse, progress, longest_line=longest)
+                outcome = await send_lines(
+                    producer, arguments.topic, descriptor, parse, progress, transactions, longest_line=longest
+                )
         finally:
             progress.clear()
         outcome.raise_failure()

@@ -6,5 +6,6 @@
 | `input_record` | the record of a line, the error of a line |
 | `text_lines` | records as text, as Kafka's console producer reads them |
 | `json_records` | records as JSON objects, read and printed |
+| `timed_transactions` | the transactions of `produce` and of `perf produce` |
 | `sending` | lines sent as records, and their acknowledgements |
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from odradek.client.cli.input.input_record import LineError
 
@@ -18,7 +18,7 @@ _CHUNK = 256 * 1024
 _AHEAD = 2  # chunks
 
 
-async def read_lines(descriptor: int, longest: int) -> AsyncIterator[list[bytes]]:
+async def read_lines(descriptor: int, longest: int) -> AsyncGenerator[list[bytes]]:
     """Yield the lines of each chunk, without their ends (LF or CR LF), which the last line may lack.
 
     Raises OSError, and LineError for a line of more than `longest` bytes.

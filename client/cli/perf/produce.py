@@ -1,11 +1,13 @@
 """`perf produce`: throughput of one producer, and the time from each record to its acknowledgement.
 
 With more than 100,000 records, it measures the latency of an even share of them, as Kafka's ProducerPerformance does.
+With --transactional-id the records are in transactions, and the time of the commits counts.
 """
 
 from __future__ import annotations
 
 import argparse
+import secrets
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from odradek.client.cli import fail
 from odradek.client.cli.arguments.argument_types import separator
+from odradek.client.cli.input.timed_transactions import TimedTransactions, add_transaction_arguments
 from odradek.client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
 
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.client.producer.producer import Producer
 
 _MEASURED = 100_000  # records at most; their slowest thousandth is still a hundred
+_TRANSACTION_DURATION_MS = 3000  # as in ProducerPerformance
 _COLLECT_SECONDS = 0.05  # the interval in which acknowledged records are counted
 
 
@@ -31,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--payload-delimiter", type=separator, default=b"\n", metavar="TEXT", help=r"between payloads (default: \n)"
     )
+    add_transaction_arguments(parser, str(_TRANSACTION_DURATION_MS))
 
 
 async def run(arguments: argparse.Namespace) -> int:
@@ -45,10 +50,20 @@ async def run(arguments: argparse.Namespace) -> int:
             payloads = payloads_of_file(arguments.payload_file, arguments.payload_delimiter)
         else:
             payloads = random_payloads(arguments.record_size)
-        async with Producer(arguments.bootstrap_server, **client_settings(arguments, Producer)) as producer:
+        settings = client_settings(arguments, Producer)
+        if arguments.transactional_id is not None:
+            settings["transactional_id"] = arguments.transactional_id
+        elif arguments.transaction_duration_ms is not None:
+            settings.setdefault("transactional_id", f"perf-producer-{secrets.token_hex(8)}")
+        async with Producer(arguments.bootstrap_server, **settings) as producer:
+            transactions = TimedTransactions(
+                producer,
+                arguments.transaction_duration_ms or _TRANSACTION_DURATION_MS,
+                is_transactional="transactional_id" in settings,
+            )
             report = Report("sent", interval_ms=arguments.reporting_interval, as_json=arguments.json)
             with report.finished():
-                outcome = await _send(producer, arguments, payloads, report)
+                outcome = await _send(producer, arguments, payloads, report, transactions)
                 outcome.raise_failure()
     except (ClientError, OSError, ValueError) as error:
         return fail(error)
@@ -56,7 +71,11 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _send(
-    producer: Producer, arguments: argparse.Namespace, payloads: Iterator[bytes], report: Report
+    producer: Producer,
+    arguments: argparse.Namespace,
+    payloads: Iterator[bytes],
+    report: Report,
+    transactions: TimedTransactions,
 ) -> Outcome:
     from odradek.client.cli.input.sending import Outcome
     from odradek.client.cli.perf.pace import Pace
@@ -65,22 +84,27 @@ async def _send(
     pace = Pace(arguments.throughput)
     every = max(1, arguments.num_records // _MEASURED)
     collected_at, size = time.monotonic(), 0
-    for number in range(1, arguments.num_records + 1):
-        payload = next(payloads)
-        due = await pace.next() if pace.is_bounded else time.monotonic()
-        record = await producer.send(arguments.topic, payload)
-        if number % every == 0:
-            record.add_done_callback(partial(_acknowledged, report, due))
-        outcome.add(record)
-        size += len(payload)
-        if number == arguments.warmup_records:
-            await producer.flush()
-            report.end_warmup(outcome.collect())
-            size = 0
-        elif due - collected_at >= _COLLECT_SECONDS:
-            report.add(outcome.collect(), size)
-            collected_at, size = due, 0
-    await producer.flush()
+    async with transactions:
+        for number in range(1, arguments.num_records + 1):
+            payload = next(payloads)
+            due = await pace.next() if pace.is_bounded else time.monotonic()
+            if transactions.must_begin:
+                await transactions.begin()
+            record = await producer.send(arguments.topic, payload)
+            if number % every == 0:
+                record.add_done_callback(partial(_acknowledged, report, due))
+            outcome.add(record)
+            size += len(payload)
+            if due >= transactions.ends_at:
+                await transactions.commit()
+            if number == arguments.warmup_records:
+                await producer.flush()
+                report.end_warmup(outcome.collect())
+                size = 0
+            elif due - collected_at >= _COLLECT_SECONDS:
+                report.add(outcome.collect(), size)
+                collected_at, size = due, 0
+        await producer.flush()
     report.add(outcome.collect(), size)
     return outcome
 
