@@ -177,9 +177,9 @@ class SimulatedFiles:
             self._step()
         except (PowerCutError, OSError):
             if self.operations in (self.stop_at, self.fail_at):
-                file.apply(_writing(written[: self._chance.randrange(len(written) + 1)], position))
+                file.apply(writing(written[: self._chance.randrange(len(written) + 1)], position))
             raise
-        file.apply(_writing(written, position))
+        file.apply(writing(written, position))
 
     def truncate(self, descriptor: int, size: int) -> None:
         self._step()
@@ -220,7 +220,10 @@ class SimulatedFiles:
         return bytes(file.data)
 
     def exists(self, path: str) -> bool:
-        directory, name = self._parent(path)
+        try:
+            directory, name = self._parent(path)
+        except FileNotFoundError:
+            return False
         return not name or name in directory.names
 
     def rename(self, source: str, target: str) -> None:
@@ -260,7 +263,9 @@ def _disk_error() -> OSError:
     return OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def _writing(data: bytes, position: int) -> Callable[[bytearray], None]:
+def writing(data: bytes, position: int) -> Callable[[bytearray], None]:
+    """Return the change of a file that a write makes."""
+
     def change(target: bytearray) -> None:
         if len(target) < position:
             target.extend(bytes(position - len(target)))
