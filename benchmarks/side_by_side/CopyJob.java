@@ -15,8 +15,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
  * Copies the partition 0 of a topic to another topic, with the offsets, in transactions of a given length, as a stream
- * processor does. At the end of the input it begins again, so that a run is as long as wanted. Prints the copied records
- * and their value bytes of the measured seconds, the committed transactions, and the seconds, divided by blanks.
+ * processor does. At the end of the input it begins again, so that a run is as long as wanted. Prints the bytes of all copied
+ * values, those of the measured seconds, and these seconds.
  *
  * <p>Arguments: bootstrap servers, input topic, output topic, milliseconds of a transaction, seconds before the measurement,
  * measured seconds.
@@ -28,7 +28,7 @@ public final class CopyJob {
         long warmUpNs = (long) (Double.parseDouble(arguments[4]) * 1e9);
         long measuredNs = (long) (Double.parseDouble(arguments[5]) * 1e9);
         TopicPartition partition = new TopicPartition(input, 0);
-        long records = 0, bytes = 0, transactions = 0, uncounted = 0;
+        long copied = 0, uncounted = 0, uncountedNs = 0;
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(
                         Map.of("bootstrap.servers", bootstrap, "group.id", "copy-job", "enable.auto.commit", "false",
                                 "isolation.level", "read_committed"),
@@ -42,7 +42,6 @@ public final class CopyJob {
             producer.initTransactions();
             long start = System.nanoTime(), counted = start + warmUpNs, now = start;
             while (now < counted + measuredNs) {
-                boolean counts = now >= counted;
                 producer.beginTransaction();
                 long until = now + transactionNs;
                 Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
@@ -51,10 +50,7 @@ public final class CopyJob {
                     for (ConsumerRecord<byte[], byte[]> record : polled) {
                         producer.send(new ProducerRecord<>(output, record.key(), record.value()));
                         offsets.put(partition, new OffsetAndMetadata(record.offset() + 1));
-                        if (counts) {
-                            records++;
-                            bytes += record.value().length;
-                        }
+                        copied += record.value().length;
                     }
                     if (consumer.position(partition) >= end) {
                         consumer.seekToBeginning(List.of(partition));
@@ -63,13 +59,12 @@ public final class CopyJob {
                 producer.sendOffsetsToTransaction(offsets, new ConsumerGroupMetadata("copy-job"));
                 producer.commitTransaction();
                 now = System.nanoTime();
-                if (counts) {
-                    transactions++;
-                } else {
-                    uncounted = now - start;
+                if (now < counted) {
+                    uncounted = copied;
+                    uncountedNs = now - start;
                 }
             }
-            System.out.println(records + " " + bytes + " " + transactions + " " + (now - start - uncounted) / 1e9);
+            System.out.println(copied + " " + (copied - uncounted) + " " + (now - start - uncountedNs) / 1e9);
         }
     }
 }

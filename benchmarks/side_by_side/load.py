@@ -143,18 +143,12 @@ class Asker:
             if not errors <= _NOT_YET:
                 break
             time.sleep(0.1)
-        raise self._refused(errors)
+        raise RuntimeError(f"the broker at {self._connection.getpeername()} answers with errors {errors}")
 
-    def accepted_together(self, frames: Sequence[bytes]) -> list[Any]:
-        """Send all frames, then read the responses. Raises RuntimeError if one has an error."""
+    def ask_together(self, frames: Sequence[bytes]) -> list[Any]:
+        """Send all frames, then read the responses; return these, with their errors if they have any."""
         self._connection.sendall(b"".join(frames))
-        answers = [self._response(frame) for frame in frames]
-        if errors := _errors([answer for _, answer in answers]):
-            raise self._refused(errors)
-        return [answer for _, answer in answers]
-
-    def _refused(self, errors: set[int]) -> RuntimeError:
-        return RuntimeError(f"the broker at {self._connection.getpeername()} answers with errors {errors}")
+        return [self._response(frame)[1] for frame in frames]
 
 
 def _errors(answer: Any) -> set[int]:

@@ -56,8 +56,6 @@ FILL = (16, 1000)
 """Records and bytes of a value in each transaction of the log for `reads`."""
 
 _GROUP = "transactions"
-_PATIENT = 500
-"""Ids that are made one by one, until every partition of `__transaction_state` has a leader."""
 _PIPELINED = 50
 _SENTINELS = 1000
 """Ids that must be listed before all partitions count as loaded: some of each of the 50 partitions."""
@@ -249,11 +247,11 @@ def _copy(source: str, target: str, side: Side) -> Sample:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         raise RuntimeError(f"CopyJob ended with {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")
-    records, size, transactions, seconds = done.stdout.splitlines()[-1].split()
-    del records, transactions
-    rate = float(size) / 1e6 / float(seconds)
-    copied_gb = rate / 1e3 * sum(COPY_SECONDS)
-    return {"mb_per_s": rate, "cpu_s_per_gb": (side.cpu_seconds() - before) / copied_gb}
+    copied_bytes, counted_bytes, seconds = map(float, done.stdout.splitlines()[-1].split())
+    return {
+        "mb_per_s": counted_bytes / 1e6 / seconds,
+        "cpu_s_per_gb": (side.cpu_seconds() - before) / copied_bytes * 1e9,
+    }
 
 
 # ------------------------------------------------------------------------------------------------------------- many ids
@@ -289,11 +287,14 @@ def _initialize(side: Side, count: int) -> set[int]:
     found: list[int] = []
     ids = [f"id-{number}" for number in range(count)]
     with load.Asker(side.port) as asker:
-        found += [transactional_load.initialized(asker, each).producer_id for each in ids[:_PATIENT]]
-        for first in range(_PATIENT, count, _PIPELINED):
-            requests = [InitProducerIdRequest(each, 60_000) for each in ids[first : first + _PIPELINED]]
-            answers = asker.accepted_together([load.frame(request, 4) for request in requests])
-            found += [answer.producer_id for answer in answers]
+        transactional_load.initialized(asker, ids[0])
+        for first in range(0, count, _PIPELINED):
+            together = ids[first : first + _PIPELINED]
+            frames = [load.frame(InitProducerIdRequest(each, 60_000), 4) for each in together]
+            for transactional_id, answer in zip(together, asker.ask_together(frames), strict=True):
+                if answer.error_code:  # its partition has no leader yet
+                    answer = transactional_load.initialized(asker, transactional_id)
+                found.append(answer.producer_id)
     return set(random.Random(1).sample(found, _SENTINELS))
 
 
