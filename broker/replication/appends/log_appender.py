@@ -11,8 +11,8 @@ kinds of small batches are treated as large:
 
 - Its records must be decoded for the topic's configuration and expand to more than 64 KiB. Decompression on the event
   loop stops at that size and starts again on a writer thread.
-- Its records must be decoded, and other batches had many records decoded in the same turn of the event loop: a single
-  request may have a thousand partitions.
+- It is a client's, its records must be decoded, and other batches had many records decoded in the same turn of the
+  event loop: a single request may have a thousand partitions.
 - It may start a new segment of a log with more than a thousand producers: a roll writes a snapshot of all of them.
 
 If flush.messages demands it, an append counts only after the fsync: then `on_appended` is called, which moves the high
@@ -46,6 +46,7 @@ from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, RECORDS_COU
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_CLIENT: Final = Origin.CLIENT  # saves a lookup in each append
 _COUNT: Final = Struct(">i")
 LARGE_APPEND_BYTES: Final = 64 * 1024
 """The size from which a writer thread costs less than it saves the other clients.
@@ -101,7 +102,11 @@ class LogAppender:
             or (self._producers.is_crowded and self._log.may_roll(records, LARGE_APPEND_BYTES))
         ):
             return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version, verification)
-        if self._log.decodes_records and not self._threads.may_decode_on_loop(_records_count(records)):
+        if (
+            self._log.decodes_records
+            and origin is _CLIENT
+            and not self._threads.may_decode_on_loop(_records_count(records))
+        ):
             return self._append_on_thread(records, leader_epoch, now_ms, origin, transaction_version, verification)
         try:
             info = self._log.append_as_leader(

@@ -19,8 +19,8 @@ Kafka 4.3.1.
 # Differs from Kafka: with `record.validation=header` (the default) the records are decoded only if something depends on
 them: a compacted topic, another codec than the producer's, a lower bound on timestamps. Otherwise malformed records
 with a valid checksum are accepted, and the header's largest timestamp is used. It is computed from the records if it is
-smaller than the first one, as in batches of kafkajs and kafka-go whose timestamps do not ascend. Kafka always decodes
-every record.
+smaller than the first one, as in batches of kafkajs and kafka-go whose timestamps do not ascend. Batches that this
+broker's coordinators have made are decoded only for another codec or LogAppendTime. Kafka always decodes every record.
 
 # Differs from Kafka: a batch that must be decoded and expands to more than `max_decompressed_size` is rejected with
 MESSAGE_TOO_LARGE, so that Java's producer splits it, and an error names only the first `MOST_BLAMED` records, because a
@@ -125,7 +125,8 @@ class BatchValidator:
         """Return the batch to append, with the topic's timestamps and codec; offsets are assigned later.
 
         Changes `records` in place where that is enough. Raises `KafkaError`; then nothing may be appended.
-        `from_client` is false for the coordinators' own batches, which may be control batches and have no sequences.
+        `from_client` is false for the coordinators' own batches, which may be control batches, have no sequences, and
+        whose records are not checked.
         With `max_decompressed`, raises DecompressionLimitError if records that must be decoded expand to more bytes,
         having changed nothing.
         """
@@ -159,7 +160,7 @@ class BatchValidator:
         if header.records_count * SMALLEST_RECORD > size - BATCH_HEADER_SIZE:
             check_room_for_records(view[BATCH_HEADER_SIZE:], header)
         if (
-            self._keeps_batches
+            (self._keeps_batches or (not from_client and self._keeps_coordinators_batch(attributes)))
             and not attributes & TIMESTAMP_TYPE_BIT
             and header.base_timestamp <= header.max_timestamp
             and header.max_timestamp - now_ms <= self._after_max_ms
@@ -173,6 +174,12 @@ class BatchValidator:
                 f"the batch has {len(records)} bytes, segment.bytes is {self._segment_bytes}",
             )
         return records, header, converted
+
+    def _keeps_coordinators_batch(self, attributes: int) -> bool:
+        """Return whether a batch that this broker has made itself needs no change: its records are well-formed."""
+        return not self._log_append_time and (
+            self._codec is None or attributes & CODEC_BITS == self._codec or bool(attributes & CONTROL_BIT)
+        )
 
     def _apply(
         self, records: WritableBatch, header: BatchHeader, now_ms: int, max_decompressed: int | None

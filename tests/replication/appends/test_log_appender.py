@@ -141,6 +141,17 @@ async def test_small_appends_that_are_decoded_end_later_when_those_of_one_turn_h
     assert isinstance(append(appenders[0]), AppendInfo)
 
 
+async def test_small_appends_of_coordinators_end_at_once_however_many_there_are_in_a_turn(
+    log_dir: LogDir, threads: DiskThreads
+) -> None:
+    appending = Appending(log_dir, threads, **COMPACTED)
+    batches = [
+        appending.appender.append_as_leader(batch(b"v"), 0, NOW, Origin.COORDINATOR)
+        for _ in range(DECODED_IN_A_TURN // 100)
+    ]
+    assert all(isinstance(each, AppendInfo) for each in batches)
+
+
 async def test_a_large_append_ends_later(log_dir: LogDir, threads: DiskThreads) -> None:
     appending = Appending(log_dir, threads)
 

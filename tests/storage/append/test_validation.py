@@ -243,6 +243,24 @@ def test_coordinators_may_write_control_batches_and_need_no_sequences() -> None:
     assert valid == data  # control batches are never compressed
 
 
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+def test_the_records_of_coordinators_are_not_decoded_in_compacted_topics(codec: Codec) -> None:
+    validator = BatchValidator(LogConfig(**COMPACTED))
+    data = garbled(codec)
+    valid, _, _ = validator.validate(bytearray(data), NOW, from_client=False)
+    assert valid == data
+    with pytest.raises(KafkaError):
+        validator.validate(bytearray(data), NOW)
+
+
+def test_the_records_of_coordinators_get_the_topics_codec_and_timestamps() -> None:
+    data = bytes(batch(b"v", producer_id=5, producer_epoch=0))
+    validator = BatchValidator(LogConfig(**COMPACTED, **BROKER_TIME, compression_type="gzip"))
+    valid, header, _ = validator.validate(bytearray(data), NOW, from_client=False)
+    assert (header.codec, header.has_append_time, header.max_timestamp) == (Codec.GZIP, True, NOW)
+    assert crc_is_valid(valid, 0, header)
+
+
 @pytest.mark.parametrize("target", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
 @pytest.mark.parametrize("source", list(Codec))
 def test_batches_get_the_topics_codec(source: Codec, target: str) -> None:
