@@ -6,11 +6,18 @@ from typing import Any
 
 import msgspec
 
+from odradek.broker.coordinator.runtime import runtime
+from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShard
+from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
+from odradek.broker.coordinator.runtime.loading import LoadedLog
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
+from odradek.broker.coordinator.transactions.transaction import PREPARED, Transaction
+from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard, Transition
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.leaders import leadership
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.leaders.leadership import Decision
+from odradek.broker.metadata.topic_names import TRANSACTION_STATE
 from odradek.broker.replication import isr_changes
 from odradek.broker.replication.appends.log_appender import LogAppender
 from odradek.broker.replication.follower.followed_replica import FollowedReplica
@@ -18,7 +25,11 @@ from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.append.append_info import AppendInfo
+from odradek.broker.storage.log import Log
+from odradek.broker.storage.producers.producer_state import ProducerState
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records.batch_header import BatchHeader
+from odradek.protocol.records.control_records import EndTxnMarker
 
 
 def acknowledge_at_once(self: Partition, next_offset: int, leader_epoch: int) -> ErrorCode:
@@ -130,6 +141,38 @@ async def commit_without_compare(self: Controller, when: Any, then: Any) -> Any:
 
 def committed_at_once(self: PartitionWriter, end_offset: int) -> bool:
     return True
+
+
+_transition = TransactionShard._transition
+
+
+def send_markers_before_the_decision(
+    self: TransactionShard, transactional_id: str, after: Transaction, *reply: Any
+) -> Transition:
+    if after.status in PREPARED:
+        self._send_markers(transactional_id, after, lambda _: None)
+    return _transition(self, transactional_id, after, *reply)
+
+
+_load = runtime.load
+
+
+def serve_transactions_without_loading(
+    topic: InternalTopic, log: Log, shard: CoordinatorShard, now_ms: int
+) -> LoadedLog:
+    if topic.name != TRANSACTION_STATE:
+        return _load(topic, log, shard, now_ms)
+    return LoadedLog(0, log.log_end_offset)
+
+
+_check_marker = ProducerState.check_marker
+
+
+def check_marker_of_any_coordinator(
+    self: ProducerState, header: BatchHeader, marker: EndTxnMarker, transaction_version: int = 0
+) -> None:
+    latest = EndTxnMarker(marker.type, 1 << 30)
+    _check_marker(self, header, latest, transaction_version)
 
 
 def append_in_any_epoch(

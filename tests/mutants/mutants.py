@@ -15,7 +15,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest import mock
 
+from odradek.broker.coordinator.runtime import runtime
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
+from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.broker.metadata.leaders import controller, leadership
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.replication import followers, isr_changes
@@ -25,6 +27,7 @@ from odradek.broker.replication.follower.followed_replica import FollowedReplica
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partitions import Partitions
+from odradek.broker.storage.producers.producer_state import ProducerState
 from tests.mutants import defects
 from tests.simulation.nemesis import Kind, draw_schedule
 from tests.simulation.simulation import FAULT_SECONDS, simulate
@@ -70,6 +73,8 @@ _ISR_CHANGES = "tests/replication/test_isr_changes.py::test_"
 _LEADERSHIP = "tests/metadata/leaders/test_leadership.py::test_"
 _LEADING = "tests/replication/test_leading.py::test_"
 _FOLLOWED = "tests/replication/follower/test_followed_replica.py::test_"
+_MARKERS = "tests/storage/producers/test_marker_epochs.py::test_"
+_TRANSACTIONS = "tests/coordinator/transactions/test_transcripts.py"
 _PARTITIONS = "tests/replication/test_partitions.py::test_"
 
 MUTANTS = [
@@ -174,6 +179,26 @@ MUTANTS = [
         ((PartitionWriter, "_is_committed", defects.committed_at_once),),
         ("depose", "kill"),
         ("tests/coordinator/runtime/test_runtime.py::test_an_append_waits_for_the_replicas",),
+    ),
+    Mutant(
+        "marker before the decision",
+        "a marker is sent when the decision is committed in `__transaction_state`",
+        ((TransactionShard, "_transition", defects.send_markers_before_the_decision),),
+        ("kill", "depose", "isolate"),
+        (f"{_TRANSACTIONS}::test_the_transactional_id_does_what_the_script_says",),
+    ),
+    Mutant(
+        "transaction coordinator before it is loaded",
+        "a coordinator serves when it has read its partition",
+        ((runtime, "load", defects.serve_transactions_without_loading),),
+        ("kill", "depose"),
+    ),
+    Mutant(
+        "marker of an older coordinator",
+        "a partition refuses the marker of an older coordinator epoch than the last one's",
+        ((ProducerState, "check_marker", defects.check_marker_of_any_coordinator),),
+        ("depose", "slow", "cut"),
+        (f"{_MARKERS}a_repeated_marker_of_version_2_is_accepted_once_the_transaction_has_ended",),
     ),
     Mutant(
         "queued append across epochs",

@@ -33,6 +33,7 @@ BY_SIMULATION = [
     "elect outside the ISR",
     "an ISR of one acknowledges",
     "coordinator before the high watermark",
+    "transaction coordinator before it is loaded",
 ]
 
 

@@ -26,12 +26,14 @@ metadata store beyond a network. One seed has one run, in any process: begin wit
 | `client`, `workload` | the clients of a run |
 | `members` | the members of a group, of one of both protocols |
 | `owned_group` | what the members were told and committed |
+| `transactions` | transactional producers, and a reader of committed records |
+| `transaction_history` | the transactions, and what was read of them |
 | `history` | what the clients did and saw |
 | `state` | the metadata, and the rules for its changes |
 | `invariants` | the rules between the brokers |
 | `simulation` | one run |
 | `seeds` | failing seeds: repeated, shrunk, kept |
-| `test_owned_group` | the checks of `owned_group` |
+| `test_owned_group`, `test_transaction_history` | the checks of `owned_group` and `transaction_history` |
 | `test_simulation` | some seeds in continuous integration; `make simulate` runs more |
 
 `tests/mutants` puts defects into the brokers, which these runs must find.

@@ -106,7 +106,8 @@ def _print_outcome(outcome: Outcome) -> None:
     print(
         f"seed {outcome.seed}: {len(outcome.failures)} failures, {outcome.acknowledged} batches acknowledged,"
         f" {outcome.leader_changes} new leaders, {outcome.member_commits} commits of members in"
-        f" {outcome.generations} generations, {outcome.deliveries} deliveries, trace {outcome.fingerprint:08x}"
+        f" {outcome.generations} generations, {outcome.transactions} transactions, {outcome.deliveries} deliveries,"
+        f" trace {outcome.fingerprint:08x}"
     )
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.simulation.owned_group import OwnedGroup
+from tests.simulation.transaction_history import TransactionHistory
 
 Partition = tuple[bytes, int]
 
@@ -48,6 +49,7 @@ class History:
         self.partitions: dict[Partition, PartitionHistory] = {}
         self.groups: dict[str, GroupHistory] = {}
         self.owned_groups: dict[str, OwnedGroup] = {}
+        self.transactions = TransactionHistory(fail)
         self.names: dict[bytes, str] = {}
         self.deleted: set[bytes] = set()  # ids of topics whose deletion was acknowledged
         self._fail = fail

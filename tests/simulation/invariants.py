@@ -6,7 +6,7 @@
   replica, that could be elected now. Then every clean election keeps it.
 - A high watermark does not fall in a leader epoch, is not above the end of the log, and does not move while fewer
   replicas are in sync than min.insync.replicas.
-
+- The last stable offset does not fall in a leader epoch either, and is not above the high watermark.
 - A partition is led within `LED_SECONDS` while a replica can lead: it was in sync or eligible, has lost nothing since,
   its process serves, and nothing disturbs the store and the way to it.
 
@@ -15,8 +15,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from odradek.broker.coordinator.transactions.transaction import IDLE
 from odradek.broker.replication.partition import Partition as BrokerPartition
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.batch_header import batch_headers
@@ -37,6 +38,7 @@ class Invariants:
         self._state = state
         self._fail = fail
         self._high_watermarks: dict[tuple[int, int, Partition, int], int] = {}
+        self._stable_offsets: dict[tuple[int, int, Partition, int], int] = {}
         self._unled_since: dict[tuple[Partition, int], float] = {}  # by partition, and a broker that can lead it
         self._with_few: dict[tuple[object, ...], int] = {}  # with fewer replicas in sync than an acknowledgement needs
 
@@ -98,6 +100,11 @@ class Invariants:
             few = (*key, len(leader.isr), leader.image.partition_epoch if leader.image else -1)
             if now > self._with_few.setdefault(few, now):
                 self._fail(f"{leader!r}: the high watermark moved to {now} with {sorted(leader.isr)} in sync")
+        stable = leader.log.last_stable_offset
+        stable_before = self._stable_offsets.get(key, 0)
+        self._stable_offsets[key] = stable
+        if not stable_before <= stable <= now:
+            self._fail(f"{leader!r}: the last stable offset moved from {stable_before} to {stable} of {now}")
         if now > leader.log.log_end_offset:
             self._fail(f"{leader!r}: the high watermark {now} is above the end {leader.log.log_end_offset}")
 
@@ -126,6 +133,26 @@ class Invariants:
             len(state.isr) == len(self._cluster.nodes) and len(self._ends(partition)) == 1
             for partition, state in self._state.partitions.items()
         )
+
+    def open_transactions(self) -> list[str]:
+        """Describe the transactions that have not ended, in the logs of the leaders and at their coordinator."""
+        found = []
+        for partition, state in self._state.partitions.items():
+            node = self._cluster.nodes.get(state.leader)
+            leader = None if node is None else self.partition(node, partition)
+            if leader is None or leader.log.last_stable_offset < leader.high_watermark:
+                found.append(f"{partition[0].hex()[:6]}-{partition[1]} {state} {leader!r}")
+        for node in self._cluster.nodes.values():
+            for shard in () if node.broker is None else node.broker.services.transactions.shards():
+                found += [f"{name} {each}" for name, each in shard.transactions.items() if each.status not in IDLE]
+        return found
+
+    def ends(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
+        """Return the highest high watermark of each partition's replicas."""
+        return {
+            each: max(0 if replica is None else replica.high_watermark for replica in self._replicas(each).values())
+            for each in partitions
+        }
 
     def _ends(self, partition: Partition) -> set[int]:
         """Return the ends and the high watermarks of all replicas."""

@@ -47,7 +47,10 @@ MEMBERS = 3
 COMMIT_SECONDS = 12.0
 """The time within which a group commits again: its members find the coordinator, and the silent ones are removed."""
 
-PLAIN, SYNCED, BRIEF = "plain", "synced", "brief"
+ENDED_SECONDS = 10.0
+"""The time within which the transactions that clients left open have ended: their time-out, and one more."""
+
+PLAIN, SYNCED, BRIEF, ATOMIC = "plain", "synced", "brief", "atomic"
 
 
 class Outcome(NamedTuple):
@@ -62,6 +65,7 @@ class Outcome(NamedTuple):
     deliveries: int
     member_commits: int = 0
     generations: int = 0
+    transactions: int = 0
 
 
 class _Run:
@@ -73,6 +77,8 @@ class _Run:
         self.state = StoredState(world.fail, self._maximal_isr)
         self.is_synced = random.Random(f"synced {seed}").random() < SYNCED_SHARE
         self.protocol = random.Random(f"protocol {seed}").choice((ClassicMember, ConsumerMember))
+        self.versions = random.Random(f"versions {seed}").choices((1, 2), k=2)
+        self.atomic: list[Partition] = []
         properties = {"log.flush.interval.messages": "1"} if self.is_synced else {}
         self.cluster = cluster = Cluster(world, self._changed, properties)
         self.invariants = Invariants(cluster, self.state, world.fail)
@@ -101,17 +107,31 @@ class _Run:
         if not self._wait(self.invariants.led, LED_SECONDS):
             world.fail(f"not led {LED_SECONDS} s after healing: {self.invariants.describe()}")
         stopped = self._in_clients(self._finish_writing())
-        self._wait(stopped.done, WRITE_SECONDS + COMMIT_SECONDS + 1)
+        self._wait(stopped.done, WRITE_SECONDS + 2 * COMMIT_SECONDS + 1)
         if not self._wait(self.invariants.in_sync, IN_SYNC_SECONDS):
             world.fail(f"not in sync {IN_SYNC_SECONDS} s after healing: {self.invariants.describe()}")
         checked = self._in_clients(self._read_everything())
         if not self._wait(checked.done, _READ_SECONDS):
             world.fail(f"not everything can be read: {self.invariants.describe()}")
+        self._check_transactions()
         deleted = self.history.deleted
         if not world.failures and not self._wait(lambda: not self.invariants.leftovers(deleted), DELETED_SECONDS):
             world.fail(f"{DELETED_SECONDS} s after healing: {'; '.join(self.invariants.leftovers(deleted))}")
         if not world.failures:
             self.invariants.check_healed()
+
+    def _check_transactions(self) -> None:
+        """Wait until all transactions have ended, by their time-outs where the wall clock allows, and read them."""
+        if any(step.kind == "clock" for step in self.steps):
+            self._wait(self._in_clients(self.workload.abort_transactions()).done, _READ_SECONDS)
+        if not self._wait(lambda: not self.invariants.open_transactions(), ENDED_SECONDS):
+            self.world.fail(f"open {ENDED_SECONDS} s after all clients stopped: {self.invariants.open_transactions()}")
+            return
+        read = self._in_clients(self.workload.check_transactions(self.invariants.ends(self.atomic)))
+        if not self._wait(read.done, _READ_SECONDS):
+            self.world.fail(f"not all transactions can be read: {self.invariants.describe()}")
+        elif read.exception() is not None:
+            self.world.fail(f"not all transactions can be read: {read.exception()!r}")
 
     def _maximal_isr(self, node_id: int, partition: Partition, epoch: int) -> set[int] | None:
         return self.invariants.maximal_isr(node_id, partition, epoch)
@@ -143,6 +163,9 @@ class _Run:
         for partition in ((plain, 0), (plain, 1), (synced, 0)):
             workload.start(workload.write(partition))
             workload.start(workload.read(partition))
+        atomic = await workload.create(ATOMIC, 2)
+        self.atomic = [(atomic, 0), (atomic, 1)]
+        workload.start_transactions(ATOMIC, self.atomic, self.versions)
         workload.start(workload.commit("g", plain, PLAIN))
         workload.start_members("members", MEMBERS, self.protocol, (PLAIN, plain, 2))
         workload.start(workload.administrate(BRIEF))
@@ -153,12 +176,14 @@ class _Run:
             self.world.fail("no write is acknowledged, although every partition is led")
         if not await self.workload.members_commit(COMMIT_SECONDS):
             self.world.fail("no member of the group commits, although every partition is led")
+        if not await self.workload.transactions_commit(COMMIT_SECONDS):
+            self.world.fail("no transaction is committed, although every partition is led")
         await self.workload.stop()
 
     async def _read_everything(self) -> None:
         client = self.cluster.new_client("checker")
         for partition, history in self.history.partitions.items():
-            if partition not in self.state.partitions:
+            if partition not in self.state.partitions or partition in self.atomic:
                 continue
             offset = 0
             while offset < history.acknowledged_end:
@@ -206,6 +231,7 @@ class _Run:
             self.cluster.network.delivered,
             sum(group.commits for group in self.history.owned_groups.values()),
             sum(group.generations for group in self.history.owned_groups.values()),
+            self.history.transactions.committed,
         )
 
 

@@ -26,6 +26,7 @@ def test_no_seed_finds_a_contradiction(case: Case) -> None:
     assert outcome.failures == [], f"repeat it: {case.command} --verbose"
     assert outcome.acknowledged > 0
     assert outcome.member_commits > 0
+    assert outcome.transactions > 0
 
 
 @pytest.mark.skipif(controller.__file__.endswith(".so"), reason="functions of compiled modules cannot be replaced")

@@ -4,6 +4,7 @@
 |---|---|
 | writer, one for each partition | is an idempotent producer with acks=all, and repeats a batch until it is answered |
 | reader, one for each partition | fetches on and on, and sometimes again from the beginning |
+| transactional producers, a reader of committed records | see `transactions` |
 | members of one group | own its partitions in turn, and commit (`members`): of one protocol in a run |
 | committer | commits a growing offset, and fetches it |
 | administrator | creates a topic, has it written, deletes it, and creates it again under the same name |
@@ -12,7 +13,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -48,6 +49,7 @@ from tests.simulation.client import Client, only
 from tests.simulation.history import GroupHistory, History, Partition
 from tests.simulation.members import GroupMember
 from tests.simulation.owned_group import LATEST, OwnedGroup
+from tests.simulation.transactions import CommittedReader, TransactionalProducer
 
 PARTITION_BYTES: Final = 8 * 1024
 """Far below the 32 KiB from which a broker sends slices of files, which the simulated network cannot."""
@@ -77,9 +79,16 @@ class Workload:
         self._fail = fail
         self._tasks: list[asyncio.Task[None]] = []
         self._values = count()
+        self._producers: list[TransactionalProducer] = []
 
     def start(self, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(coroutine))
+        task = asyncio.get_running_loop().create_task(coroutine)
+        task.add_done_callback(self._ended)
+        self._tasks.append(task)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(f"a client failed: {error!r}")
 
     async def acknowledges_more(self, than: int, seconds: float) -> bool:
         """Return whether a write is acknowledged before the time is over."""
@@ -224,6 +233,44 @@ class Workload:
                 self.history.out_of_range(partition, offset)
             return offset
         return self.history.read(partition, offset, _records(row.records))
+
+    # ---------------------------------------------------------------------------------------------------- transactions
+
+    def start_transactions(self, name: str, partitions: Sequence[Partition], versions: Sequence[int]) -> None:
+        """Start a transactional producer for each version of the protocol, and a reader of committed records."""
+        history, numbers = self.history.transactions, count()
+        for number, version in enumerate(versions):
+            client = self._new_client(f"transactional-{number}")
+            producer = TransactionalProducer(client, history, (name, partitions), numbers, version, self._fail)
+            self._producers.append(producer)
+            self.start(producer.run(lambda: self.is_over))
+        reader = CommittedReader(self._new_client("committed-reader"), history, partitions)
+        self.start(reader.run(lambda: self.is_over))
+
+    async def transactions_commit(self, seconds: float) -> bool:
+        """Return whether a transaction is committed before the time is over."""
+        before, end = self.history.transactions.committed, asyncio.get_running_loop().time() + seconds
+        while self.history.transactions.committed == before:
+            if asyncio.get_running_loop().time() >= end:
+                break
+            await asyncio.sleep(0.2)
+        return self.history.transactions.committed > before
+
+    async def abort_transactions(self) -> None:
+        """Abort what the producers left open, as their next incarnations do."""
+        for producer in self._producers:
+            await producer.initialize()
+
+    async def check_transactions(self, ends: Mapping[Partition, int]) -> None:
+        """Read all committed records up to the ends (exclusive) of the partitions, and the groups of the producers."""
+        history = self.history.transactions
+        reader = CommittedReader(self._new_client("checker"), history, tuple(ends))
+        for partition, end in ends.items():
+            await reader.read_all(partition, end)
+        reader.client.close()
+        history.check_whole()
+        for producer in self._producers:
+            history.found_offset(producer.name, await producer.fetch_offset())
 
     # ---------------------------------------------------------------------------------------------------------- groups
 
