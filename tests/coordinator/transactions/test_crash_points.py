@@ -287,7 +287,7 @@ def _sync_all_but_decisions(self: LogAppender) -> bool:
     return self._log.topic != TRANSACTION_STATE and _flush_due(self)
 
 
-_flush_due = LogAppender._flush_due
+_flush_due = LogAppender._flush_due  # noqa: SLF001 - a defect replaces it
 DEFECTS: Mapping[str, tuple[Patch, ...]] = {
     "decisions are not synced": ((LogAppender, "_flush_due", _sync_all_but_decisions),),
     "a marker before the decision": MUTANTS["a marker before the decision"],

@@ -148,6 +148,7 @@ class RawProducer:
 
 
 async def await_state(wire: Wire, transactional_id: str, *names: str) -> Any:
+    described = None
     for _ in range(ATTEMPTS):
         [described] = (await wire.ask(DescribeTransactionsRequest([transactional_id]), 0)).transaction_states
         if described.transaction_state in names:
@@ -187,7 +188,7 @@ def error_codes(answer: Any) -> list[int]:
         return [code for each in answer for code in error_codes(each)]
     if not hasattr(answer, "__struct_fields__"):
         return []
-    found = []
+    found: list[int] = []
     for name in answer.__struct_fields__:
         value = getattr(answer, name)
         found += [value] if name.endswith("error_code") else error_codes(value)
