@@ -2,7 +2,8 @@
 
 ```
 bootstrap servers ─► listener: name, TCP, protocol ─► metadata ─► each broker's advertised address: the same again
-                                                          └─► leaders, replicas in sync, versions, clock or round trip
+    ┌─────────────────────────────────────────────────────┘
+    └─► leaders, replicas in sync, versions, open transactions, clock or round trip
 ```
 | module | what |
 |---|---|
@@ -12,6 +13,7 @@ bootstrap servers ─► listener: name, TCP, protocol ─► metadata ─► ea
 | `other_peer` | the kind of a server that is no broker: TLS, HTTP, silent |
 | `advertised` | the addresses that brokers advertise |
 | `partitions` | partitions without a leader, or with replicas out of sync |
+| `open_transactions` | partitions whose last stable offset is held back, and the transactions that hold it |
 | `clock` | the difference between our clock and the cluster's |
 | `round_trip` | one record written and read, in a topic of its own |
 

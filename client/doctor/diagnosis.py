@@ -17,6 +17,8 @@ from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.plural import pluralize
 
 _NEEDED = {0: "Produce", 1: "Fetch", 2: "ListOffsets", 3: "Metadata"}
+_NEEDED_FOR_TRANSACTIONS = (61, 65, 66)
+"""DescribeProducers, DescribeTransactions, ListTransactions: brokers have them since Kafka 3.0."""
 
 
 async def diagnose(
@@ -37,6 +39,11 @@ async def diagnose(
             is_sound = is_sound and finding.severity is not Severity.PROBLEM
             yield finding
         if connections and is_sound:
+            if _lists_transactions(next(iter(connections.values()))):
+                from odradek.client.doctor.open_transactions import check_open_transactions  # loads Admin
+
+                for finding in await check_open_transactions(list(connections), network, seconds):
+                    yield finding
             if writes:
                 from odradek.client.doctor.round_trip import check_round_trip  # loads the whole client
 
@@ -95,6 +102,15 @@ def _check_versions(connection: Connection) -> Finding | None:
         return None
     text = f"client and broker have no common version of {', '.join(missing)}"
     return Finding(Severity.PROBLEM, connection.name, text, "Upgrade the older side; Kafka 2.1 and later work")
+
+
+def _lists_transactions(connection: Connection) -> bool:
+    try:
+        for key in _NEEDED_FOR_TRANSACTIONS:
+            connection.versions.highest(key)
+    except UnsupportedVersionError:
+        return False
+    return True
 
 
 def _refused(server: Address, error: ClientError) -> Finding:

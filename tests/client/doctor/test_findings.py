@@ -44,11 +44,12 @@ async def examine(servers: str, *arguments: str, status: int) -> list[str]:
 @pytest.mark.servers("odradek", "apache")
 async def test_a_healthy_cluster(bootstrap: str, topic: str) -> None:
     await run("topics", "create", "--bootstrap-server", bootstrap, "--topic", topic, "--partitions", "3")
-    answers, cluster, partitions, clock = await examine(bootstrap, status=0)
+    answers, cluster, partitions, transactions, clock = await examine(bootstrap, status=0)
     assert answers.startswith(f"{OK}  {bootstrap}: a Kafka broker responds (")
     assert cluster.startswith(f"{OK}  {bootstrap}: cluster ")
     assert partitions.startswith(f"{OK}  partitions: all ")
     assert partitions.endswith(" have a leader and all replicas in sync.")
+    assert transactions == f"{OK}  transactions: none holds back readers of committed records."
     assert clock.startswith(
         (f"{OK}  clock: the controller's and ours agree to within ", f"{NOTE}  clock: not compared")
     )
