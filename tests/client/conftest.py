@@ -21,6 +21,7 @@ PROPERTIES = {
     "group.consumer.min.heartbeat.interval.ms": "100",
     "group.consumer.heartbeat.interval.ms": "100",
     "group.min.session.timeout.ms": "1000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "100",
 }
 
 _numbers = itertools.count(1)
@@ -32,8 +33,7 @@ def apache_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
     }
-    soon = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "100"}
-    server = apache.prepare(tmp_path_factory.mktemp("apache"), PROPERTIES | authorizer | soon)
+    server = apache.prepare(tmp_path_factory.mktemp("apache"), PROPERTIES | authorizer)
     server.start()
     yield server
     server.stop()

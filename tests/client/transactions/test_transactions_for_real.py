@@ -9,6 +9,7 @@ import pytest
 
 from odradek.client import (
     Admin,
+    ConfigurationError,
     Consumer,
     Producer,
     ProducerFencedError,
@@ -21,7 +22,7 @@ from tests.client.transactions.versions import set_transaction_version
 
 VERSIONS = [0, 1, 2]
 
-pytestmark = pytest.mark.servers("apache")
+pytestmark = pytest.mark.servers("odradek", "apache")
 
 
 async def read(bootstrap: str, topic: str, isolation_level: Any = "read_committed") -> list[bytes | None]:
@@ -54,6 +55,37 @@ async def test_committed_records_are_read_and_aborted_ones_are_not(
             pass
     assert await read(bootstrap, topic) == [b"committed %d" % number for number in range(4)]
     assert len(await read(bootstrap, topic, "read_uncommitted")) == 8
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_cancellation_aborts_and_the_producer_goes_on(
+    bootstrap: str, make_topic: MakeTopic, version: int
+) -> None:
+    await set_transaction_version(bootstrap, version)
+    topic = await make_topic(1)
+    written = asyncio.Event()
+
+    async def wait(producer: Producer) -> None:
+        async with producer.transaction():
+            await producer.send_and_wait(topic, b"cancelled")
+            written.set()
+            await asyncio.Event().wait()
+
+    async with Producer(bootstrap, transactional_id=topic, linger_ms=0) as producer:
+        task = asyncio.create_task(wait(producer))
+        await written.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        async with producer.transaction():
+            await producer.send(topic, b"committed")
+            with pytest.raises(ConfigurationError, match="has not ended"):
+                async with producer.transaction():
+                    pass
+        with pytest.raises(ConfigurationError, match="no open transaction"):
+            await producer.send(topic, b"outside")
+    assert await read(bootstrap, topic) == [b"committed"]
+    assert await read(bootstrap, topic, "read_uncommitted") == [b"cancelled", b"committed"]
 
 
 @provokes(ProducerFencedError)
