@@ -5,6 +5,7 @@ UNSTABLE_OFFSET_COMMIT for them. What is checked, in this order, and the error o
 
 - The topic and the partition exist: UNKNOWN_TOPIC_OR_PARTITION. The other rows go on.
 - There is a group id: INVALID_GROUP_ID.
+- `__consumer_offsets` exists: COORDINATOR_NOT_AVAILABLE.
 - The group is coordinated here: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS (before version 2
   COORDINATOR_NOT_AVAILABLE, because those clients stop at the other one).
 - No newer epoch of the producer is known here: INVALID_PRODUCER_EPOCH.
@@ -59,7 +60,7 @@ Answer = TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]
 
 def handle(services: Services, context: RequestContext, request: TxnOffsetCommitRequest) -> Steps[Answer]:
     response = TxnOffsetCommitResponse(topics=[])
-    commits: list[tuple[str, int, CommittedOffset]] = []
+    commits: dict[tuple[str, int], CommittedOffset] = {}  # the last one counts for a partition that is named twice
     now_ms = services.clock.time_ms()
     longest = services.config.offset_metadata_max_bytes
     is_decided = True
@@ -74,14 +75,15 @@ def handle(services: Services, context: RequestContext, request: TxnOffsetCommit
             elif metadata_length(partition.committed_metadata or "") > longest:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                commits.append((wanted.name, partition.partition_index, _committed(partition, now_ms)))
+                commits[wanted.name, partition.partition_index] = _committed(partition, now_ms)
             is_decided = is_decided and code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             rows.append(TxnOffsetCommitResponsePartition(partition.partition_index, code))
         if rows:
             response.topics.append(TxnOffsetCommitResponseTopic(wanted.name, rows))
     if is_decided:
         return response  # neither the transaction nor the group has anything to decide
-    return _Commit(services, context.api_version, request, commits, response).answer()
+    offsets = [(*key, committed) for key, committed in commits.items()]
+    return _Commit(services, context.api_version, request, offsets, response).answer()
 
 
 def error_response(request: TxnOffsetCommitRequest, code: ErrorCode, message: str) -> TxnOffsetCommitResponse:
@@ -142,8 +144,11 @@ class _Commit(NamedTuple):
         services, request = self.services, self.request
         if not request.group_id:
             raise KafkaError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        is_verified = self._adds or services.transaction_verifier.is_enabled
+        if is_verified and CONSUMER_OFFSETS not in services.metadata.image.topics:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{CONSUMER_OFFSETS} does not exist yet")
         services.groups.shard_of(request.group_id)
-        if not self._adds and not services.transaction_verifier.is_enabled:
+        if not is_verified:
             return None
         producers = services.partitions.get(*self._group_partition).log.producers
         begun = producers.begin_verification(

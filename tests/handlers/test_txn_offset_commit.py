@@ -307,3 +307,30 @@ async def test_a_partition_is_verified_once_while_its_transaction_is_open(
     assert await start_commit(broker, coordinator, producer, 5) == NONE
     assert await start_commit(broker, coordinator, producer, 3) == NONE
     assert not coordinator.asked.is_set()
+
+
+@pytest.mark.parametrize("version", range(2, 6))
+async def test_before_the_offsets_topic_exists_no_coordinator_is_available(
+    broker: Broker, wire: Wire, version: int
+) -> None:
+    """As a new Apache Kafka answers; the one of the tests has the topic."""
+    assert "__consumer_offsets" not in broker.services.metadata.image.topics
+    await create(wire, "t", 3)
+    producer = CommittingProducer(wire, new_group_id())
+    await producer.init()
+
+    assert await producer.commit_one(version) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+async def test_of_a_partition_that_is_named_twice_the_last_offset_counts(producer: CommittingProducer) -> None:
+    request = producer.request({("t", 0): 5})
+    for offset in (6, 7):
+        again = producer.request({("t", 0): offset})
+        request.topics += again.topics
+
+    topics = (await producer.wire.ask(request, 5)).topics
+    await producer.end(5)
+
+    assert {row.error_code for topic in topics for row in topic.partitions} == {NONE}
+    assert sum(len(topic.partitions) for topic in topics) == 3
+    assert await producer.read_stable() == 7
