@@ -42,46 +42,46 @@ from odradek.protocol.schema import Structure
 _FIRST_VERSION_WITH_FENCED_CODE = 2
 _FIRST_VERSION_OF_BROKERS = 4
 
+Answer = AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]
 Errors = Mapping[TopicPartition, KafkaError | None]
 
 
-def handle(
-    services: Services, context: RequestContext, request: AddPartitionsToTxnRequest
-) -> (
-    AddPartitionsToTxnResponse
-    | Awaitable[AddPartitionsToTxnResponse]
-    | Steps[AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]]
-):
+def handle(services: Services, context: RequestContext, request: AddPartitionsToTxnRequest) -> Steps[Answer]:
     if context.api_version >= _FIRST_VERSION_OF_BROKERS:
-        return _handle_brokers(services, request.transactions)
+        return _handle_brokers(services, context, request.transactions)
     return _handle_producer(services, context, request)
 
 
 def error_response(request: AddPartitionsToTxnRequest, code: ErrorCode, message: str) -> AddPartitionsToTxnResponse:
     if not request.v3_and_below_topics:
         return AddPartitionsToTxnResponse(error_code=code)
-    rows = _rows(_partitions(request.v3_and_below_topics), code)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=rows)
+    results = [
+        AddPartitionsToTxnTopicResult(
+            topic.name, [AddPartitionsToTxnPartitionResult(index, code) for index in topic.partitions]
+        )
+        for topic in request.v3_and_below_topics
+    ]
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
 
 
-def _handle_producer(
-    services: Services, context: RequestContext, request: AddPartitionsToTxnRequest
-) -> AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
-    check_transactional_id(request.v3_and_below_transactional_id)
-    partitions = _partitions(request.v3_and_below_topics)
-    refused = _check_partitions(services, partitions)
-    if refused is not None:
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_error_rows(refused))
+def _handle_producer(services: Services, context: RequestContext, request: AddPartitionsToTxnRequest) -> Steps[Answer]:
+    transactional_id, topics = request.v3_and_below_transactional_id, request.v3_and_below_topics
+    check_transactional_id(transactional_id)
+    known, unknown = yield from _look_up(services, topics)
+    if unknown:
+        rows = yield from _rows(topics, _errors_of_unknown(known, unknown))
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=rows)
     event = AddPartitions(
         PendingReply(),
         request.v3_and_below_producer_id,
         request.v3_and_below_producer_epoch,
-        frozenset(partitions),
+        frozenset(known),
         version=0,
     )
     has_fenced_code = context.api_version >= _FIRST_VERSION_WITH_FENCED_CODE
-    reply = submit(services, request.v3_and_below_transactional_id, event, has_fenced_code=has_fenced_code)
-    response = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_rows(partitions, ErrorCode.NONE))
+    reply = submit(services, transactional_id, event, has_fenced_code=has_fenced_code)
+    response = AddPartitionsToTxnResponse()
+    response.results_by_topic_v3_and_below = yield from _rows(topics, {})
     return response if isinstance(reply, Structure) else _wait(reply, response)
 
 
@@ -91,75 +91,76 @@ async def _wait(reply: Awaitable[Structure], response: AddPartitionsToTxnRespons
 
 
 def _handle_brokers(
-    services: Services, transactions: list[AddPartitionsToTxnTransaction]
-) -> Steps[AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]]:
+    services: Services, context: RequestContext, transactions: list[AddPartitionsToTxnTransaction]
+) -> Steps[Answer]:
     results: list[Errors | Awaitable[Errors]] = []
     for each in transactions:
-        results.append(_handle_transaction(services, each))
-        yield
+        known, unknown = yield from _look_up(services, each.topics)
+        if unknown:
+            results.append(_errors_of_unknown(known, unknown))
+            continue
+        results.append(
+            services.transactions.add_partitions(
+                each.transactional_id, each.producer_id, each.producer_epoch, [*known], adds=not each.verify_only
+            )
+        )
     if any(not isinstance(errors, Mapping) for errors in results):
-        return _wait_for_all(transactions, results)
-    return _response(transactions, [errors for errors in results if isinstance(errors, Mapping)])
-
-
-def _handle_transaction(services: Services, each: AddPartitionsToTxnTransaction) -> Errors | Awaitable[Errors]:
-    partitions = _partitions(each.topics)
-    refused = _check_partitions(services, partitions)
-    if refused is not None:
-        return refused
-    return services.transactions.add_partitions(
-        each.transactional_id, each.producer_id, each.producer_epoch, partitions, adds=not each.verify_only
-    )
+        return _wait_for_all(services, context, transactions, results)
+    return (yield from _response(transactions, [errors for errors in results if isinstance(errors, Mapping)]))
 
 
 async def _wait_for_all(
-    transactions: list[AddPartitionsToTxnTransaction], results: list[Errors | Awaitable[Errors]]
+    services: Services,
+    context: RequestContext,
+    transactions: list[AddPartitionsToTxnTransaction],
+    results: list[Errors | Awaitable[Errors]],
 ) -> AddPartitionsToTxnResponse:
     waiting = [asyncio.ensure_future(errors) for errors in results if not isinstance(errors, Mapping)]
     ended = iter(await asyncio.gather(*waiting))
-    return _response(transactions, [errors if isinstance(errors, Mapping) else next(ended) for errors in results])
+    all_errors = [errors if isinstance(errors, Mapping) else next(ended) for errors in results]
+    return await services.time_slices.finish(_response(transactions, all_errors), context.connection)
 
 
 def _response(
     transactions: list[AddPartitionsToTxnTransaction], results: Iterable[Errors]
-) -> AddPartitionsToTxnResponse:
-    return AddPartitionsToTxnResponse(
-        results_by_transaction=[
-            AddPartitionsToTxnResult(each.transactional_id, _error_rows(errors))
-            for each, errors in zip(transactions, results, strict=True)
-        ]
-    )
+) -> Steps[AddPartitionsToTxnResponse]:
+    response = AddPartitionsToTxnResponse(results_by_transaction=[])
+    for each, errors in zip(transactions, results, strict=True):
+        rows = yield from _rows(each.topics, errors)
+        response.results_by_transaction.append(AddPartitionsToTxnResult(each.transactional_id, rows))
+    return response
 
 
-def _check_partitions(services: Services, partitions: list[TopicPartition]) -> Errors | None:
-    """Return the errors of all partitions if one does not exist, else None."""
-    topics = services.metadata.image.topics
-    unknown = set()
-    for topic, index in partitions:
-        image = topics.get(topic)
-        if image is None or image.partition(index) is None:
-            unknown.add((topic, index))
-    if not unknown:
-        return None
+def _look_up(
+    services: Services, topics: list[AddPartitionsToTxnTopic]
+) -> Steps[tuple[set[TopicPartition], set[TopicPartition]]]:
+    """Return the partitions that exist, and those that do not."""
+    images = services.metadata.image.topics
+    known: set[TopicPartition] = set()
+    unknown: set[TopicPartition] = set()
+    for topic in topics:
+        image = images.get(topic.name)
+        for index in topic.partitions:
+            yield
+            is_known = image is not None and image.partition(index) is not None
+            (known if is_known else unknown).add((topic.name, index))
+    return known, unknown
+
+
+def _errors_of_unknown(known: set[TopicPartition], unknown: set[TopicPartition]) -> Errors:
     missing = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the partition does not exist")
     other = KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "another partition does not exist")
-    return {each: missing if each in unknown else other for each in partitions}
+    return dict.fromkeys(unknown, missing) | dict.fromkeys(known, other)
 
 
-def _partitions(topics: list[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    return [(topic.name, index) for topic in topics for index in topic.partitions]
-
-
-def _rows(partitions: list[TopicPartition], code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
-    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for topic, index in partitions:
-        topics.setdefault(topic, []).append(AddPartitionsToTxnPartitionResult(index, code))
-    return [AddPartitionsToTxnTopicResult(name, rows) for name, rows in topics.items()]
-
-
-def _error_rows(errors: Errors) -> list[AddPartitionsToTxnTopicResult]:
-    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
-    for (topic, index), error in errors.items():
-        code = ErrorCode.NONE if error is None else error.code
-        topics.setdefault(topic, []).append(AddPartitionsToTxnPartitionResult(index, code))
-    return [AddPartitionsToTxnTopicResult(name, rows) for name, rows in topics.items()]
+def _rows(topics: list[AddPartitionsToTxnTopic], errors: Errors) -> Steps[list[AddPartitionsToTxnTopicResult]]:
+    """Return a row for each row of the request; without an error there it is NONE."""
+    results = []
+    for topic in topics:
+        rows = []
+        for index in topic.partitions:
+            yield
+            error = errors.get((topic.name, index))
+            rows.append(AddPartitionsToTxnPartitionResult(index, ErrorCode.NONE if error is None else error.code))
+        results.append(AddPartitionsToTxnTopicResult(topic.name, rows))
+    return results

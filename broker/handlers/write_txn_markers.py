@@ -42,13 +42,19 @@ _Writing = list[tuple[WritableTxnMarkerPartitionResult, asyncio.Future[ErrorCode
 def handle(
     services: Services, context: RequestContext, request: WriteTxnMarkersRequest
 ) -> Steps[WriteTxnMarkersResponse | Coroutine[Any, Any, WriteTxnMarkersResponse]]:
-    response = _response(request, ErrorCode.NONE)
+    response = WriteTxnMarkersResponse([])
     writing: _Writing = []
-    for requested, answered in zip(request.markers, response.markers, strict=True):
+    for requested in request.markers:
         marker = _marker(requested)
-        for topic in answered.topics:
-            for row in topic.partitions:
-                written = services.local_markers.write(topic.name, row.partition_index, marker)
+        answered = WritableTxnMarkerResult(requested.producer_id, [])
+        response.markers.append(answered)
+        for topic in requested.topics:
+            rows: list[WritableTxnMarkerPartitionResult] = []
+            answered.topics.append(WritableTxnMarkerTopicResult(topic.name, rows))
+            for index in topic.partition_indexes:
+                written = services.local_markers.write(topic.name, index, marker)
+                row = WritableTxnMarkerPartitionResult(index, ErrorCode.NONE)
+                rows.append(row)
                 if isinstance(written, asyncio.Future):
                     writing.append((row, written))
                 else:
@@ -58,10 +64,6 @@ def handle(
 
 
 def error_response(request: WriteTxnMarkersRequest, code: ErrorCode, message: str) -> WriteTxnMarkersResponse:
-    return _response(request, code)
-
-
-def _response(request: WriteTxnMarkersRequest, code: ErrorCode) -> WriteTxnMarkersResponse:
     return WriteTxnMarkersResponse(
         [
             WritableTxnMarkerResult(
