@@ -12,6 +12,7 @@ from odradek.broker.broker import Broker
 from odradek.protocol.framing import SIZE_PREFIX
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.fuzz.waiting import PROPERTIES, prepare
+from tests.fuzz.worst_of_transactions import worst_of_transactions
 from tests.fuzz.worst_requests import WORST, Worst
 from tests.wire import Wire
 
@@ -25,8 +26,10 @@ TESTED = (
     "CreateTopics, the same names", "CreatePartitions", "DeleteTopics", "DeleteRecords", "DescribeConfigs, the broker",
     "IncrementalAlterConfigs", "ElectLeaders", "AlterReplicaLogDirs", "DescribeProducers", "OffsetFetch, groups",
     "OffsetDelete", "LeaveGroup, members", "FindCoordinator", "DescribeGroups", "ConsumerGroupDescribe",
-    "Produce, partitions without records",
+    "Produce, partitions without records", "AddPartitionsToTxn, partitions", "AddPartitionsToTxn, unknown partitions",
+    "AddPartitionsToTxn, transactions", "TxnOffsetCommit, unknown partitions", "WriteTxnMarkers, forged ids",
 )  # fmt: skip
+KINDS = [*WORST, *worst_of_transactions(SIZE / 1_000_000)]
 SHORT = 0.1
 """Seconds; shorter requests need no slices."""
 
@@ -39,7 +42,7 @@ async def broker() -> AsyncIterator[Broker]:
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("worst", [each for each in WORST if each.name in TESTED], ids=lambda worst: worst.name)
+@pytest.mark.parametrize("worst", [each for each in KINDS if each.name in TESTED], ids=lambda worst: worst.name)
 async def test_another_client_waits_less_than_half_of_a_bad_request(broker: Broker, worst: Worst) -> None:
     waits = []
     for _ in range(ATTEMPTS):

@@ -26,12 +26,17 @@ from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.records.batch_builder import BatchBuilder
+from tests.fuzz.worst_of_transactions import worst_of_transactions
 from tests.fuzz.worst_requests import MANY, WORST, Worst, framed
 from tests.peers import apache, odradek
 from tests.wire import Wire
 
 SERVERS = {"odradek": odradek.prepare, "apache": apache.prepare}
-PROPERTIES = {"auto.create.topics.enable": "false", "offsets.topic.num.partitions": "1"}
+PROPERTIES = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
 VICTIM = "victim"
 MEGABYTE = 1_000_000
 PATIENCE = 60.0
@@ -119,11 +124,12 @@ class Victim:
 
 
 async def prepare(host: str, port: int, partitions: int) -> None:
-    """Create the topics, and `__consumer_offsets`."""
+    """Create the topics, `__consumer_offsets` and `__transaction_state`."""
     async with Wire(host, port) as wire:
         topics = [CreatableTopic(VICTIM, 1, 1), CreatableTopic(MANY, partitions, 1)]
         await wire.ask(CreateTopicsRequest(topics, 60_000), 7)
-        await wire.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+        for key_type in (0, 1):
+            await wire.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["g"]), 4)
 
 
 def measure(host: str, port: int, worst: Worst, size: int, seconds: float) -> Round:
@@ -156,7 +162,8 @@ def main() -> None:
     arguments = parser.parse_args()
     size = int(arguments.megabytes * MEGABYTE)
     print(f"{'':48} {'median':>9} {'p99':>9} {'most':>9}  answered closed")
-    waiting = [worst for worst in WORST if arguments.only in worst.name]
+    kinds = [*WORST, *worst_of_transactions(arguments.megabytes)]
+    waiting = [worst for worst in kinds if arguments.only in worst.name]
     while waiting:
         with tempfile.TemporaryDirectory(prefix="worst-") as directory:
             server = SERVERS[arguments.server](Path(directory), PROPERTIES).start()
