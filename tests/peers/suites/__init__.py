@@ -4,10 +4,11 @@
 |---|---|
 | `__main__` | the command: runs suites, prints passed, failed, known, and fails on unknown failures |
 | `franz_go`, `sarama`, `kafka_go`, `kafka_python` | one suite each: its source, its broker, its command |
+| `go_transactions` | a suite of ours: transactions of franz-go and sarama, the Go module in `transactions/` |
 | `go_modules` | Go modules: fetch, copy and test them; the output of `go test -json` |
 | `toxiproxy` | the proxy of sarama's suite |
 | `outcomes` | the result of each test, and whether it was expected |
-| `suite` | the interface of the four |
+| `suite` | the interface of them all |
 | `processes` | commands with a time limit |
 
 `known_failures.toml` lists tests that are expected to fail, or cannot be run, each with a reason.

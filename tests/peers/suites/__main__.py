@@ -16,6 +16,7 @@ from tests.peers import odradek
 from tests.peers.availability import PEERS
 from tests.peers.server import Server, free_port
 from tests.peers.suites.franz_go import FranzGo
+from tests.peers.suites.go_transactions import GoTransactions
 from tests.peers.suites.kafka_go import KafkaGo
 from tests.peers.suites.kafka_python import KafkaPython
 from tests.peers.suites.outcomes import Expectations, Outcomes, expectations_of, verdict_on
@@ -25,6 +26,7 @@ from tests.peers.suites.suite import Suite
 SUITES: dict[str, Callable[[], Suite]] = {
     FranzGo.name: FranzGo,
     Sarama.name: Sarama,
+    GoTransactions.name: GoTransactions,
     KafkaGo.name: KafkaGo,
     KafkaPython.name: KafkaPython,
 }
