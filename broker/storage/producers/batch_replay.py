@@ -7,12 +7,15 @@ from odradek.broker.storage.producers.producer_state import CompletedTransaction
 from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.records.batch_header import BatchHeader
-from odradek.protocol.records.control_records import EndTxnMarker, parse_end_txn_marker
+from odradek.protocol.records.control_records import EndTxnMarker, parse_end_txn_marker, read_end_txn_marker
 from odradek.protocol.records.record_iterator import iter_records
 
 
 def read_marker(data: Buffer, header: BatchHeader) -> EndTxnMarker | None:
     """The marker in the control batch `data`; None if it is of another kind or compaction has emptied it."""
+    marker = read_end_txn_marker(data)
+    if marker is not None:
+        return marker
     try:
         record = next(iter_records(data, 0, header), None)
         return None if record is None else parse_end_txn_marker(record)
