@@ -143,6 +143,8 @@ class Controller:
                 self._settled.set()
 
     async def _act(self, image: MetadataImage) -> None:
+        if self._has_key_of(image):
+            self.epoch = image.controller_epoch
         if image.controller_id < 0:
             await self._campaign()
         elif self.epoch and image.controller_epoch == self.epoch:
@@ -157,6 +159,14 @@ class Controller:
                 await self._delete_leftovers(image)
         else:
             self._seen = None
+
+    def _has_key_of(self, image: MetadataImage) -> bool:
+        """Return whether this broker put the controller's key of the image after it registered.
+
+        It may not know: an attempt that was given up may be applied late, after the answer to a repeated one.
+        """
+        here = image.brokers.get(self._record.broker)
+        return here is not None and image.controller_id == here.node_id and image.controller_epoch > here.epoch
 
     async def _elect(self, image: MetadataImage, topic_ids: Collection[bytes]) -> bool:
         """Elect leaders of these topics where necessary. Returns True if every transaction succeeded."""

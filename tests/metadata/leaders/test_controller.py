@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
 from odradek.broker.metadata.administration.alter_configs import Change, alter_broker_configs, alter_topic_configs
 from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import ImageChange, MetadataImage
+from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.memory import InMemoryStore
-from odradek.broker.metadata.store.store import Put, StoreError
+from odradek.broker.metadata.store.store import Cmp, Op, Put, StoreError, TxnResult
 from odradek.broker.metadata.values import ControllerRecord, PartitionState, encode
 from odradek.broker.storage.log_config import LogConfig
 from tests.metadata.conftest import Start, until
@@ -116,6 +118,29 @@ async def test_another_broker_takes_over_from_a_dead_controller(shared: InMemory
 
     image = await until(second, lambda image: _leaders(image) == [2, 2])
     assert image.controller_id == 2
+
+
+class _RepeatingStore(InMemoryStore):
+    """A store that gets each controller's key twice, and of which only the second answer arrives."""
+
+    async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
+        if any(isinstance(op, Put) and op.key == Keys().controller for op in then):
+            await super().txn(when, then)
+        return await super().txn(when, then)
+
+
+async def test_a_controller_whose_key_was_put_by_an_attempt_without_an_answer_acts(start: Start) -> None:
+    store = _RepeatingStore()
+    first, second = await start(store, 1), await start(store, 2)
+    assert (await until(first, lambda image: len(image.brokers) == 2)).controller_id == 1
+    await create_topic(first, "t", 2, 2)
+
+    await _kill(store, second)
+
+    async with asyncio.timeout(10):
+        await until(first, lambda image: _leaders(image) == [1, 1])
+    await first.stop()
+    await store.close()
 
 
 async def test_a_deposed_controller_cannot_change_anything(shared: InMemoryStore, start: Start) -> None:
