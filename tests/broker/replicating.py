@@ -6,15 +6,44 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from odradek.broker.broker import Broker
 from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.replication.partition import Partition
+from odradek.broker.startup.machine import Machine
+from odradek.client.config import Address
+from odradek.client.network.connection import TcpNetwork
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.cut_off_store import CutOffStore
 from tests.handlers.requests import batch, fetch, produce, values_in
 from tests.wire import Wire
+
+
+class Roads(TcpNetwork):
+    """The ways from one broker to the others, by their ports."""
+
+    def __init__(self) -> None:
+        self._closed: set[int] = set()
+        self._opened: list[tuple[int, asyncio.WriteTransport]] = []
+
+    async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
+        if address.port in self._closed:
+            raise ConnectionRefusedError("the test has closed the way")
+        transport = await super().connect(address, protocol)
+        self._opened.append((address.port, transport))
+        return transport
+
+    def close(self, port: int) -> None:
+        """Break the connections to a broker, and refuse new ones."""
+        self._closed.add(port)
+        for opened, transport in self._opened:
+            if opened == port:
+                transport.abort()
+
+    def open(self, port: int) -> None:
+        self._closed.discard(port)
 
 
 class Cluster:
@@ -24,6 +53,7 @@ class Cluster:
         self.store = InMemoryStore()
         self.access: dict[int, CutOffStore] = {}
         self.brokers: dict[int, Broker] = {}
+        self.roads: dict[int, Roads] = {}
         self._directory = directory
 
     async def start(self, node_id: int, **properties: str) -> Broker:
@@ -37,7 +67,8 @@ class Cluster:
         }
         others = {name.replace("_", "."): text for name, text in properties.items()}
         self.access[node_id] = access = CutOffStore(self.store)
-        broker = Broker(base | others, store=access)
+        self.roads[node_id] = roads = Roads()
+        broker = Broker(base | others, store=access, machine=Machine(network=roads))
         await broker.start()
         self.brokers[node_id] = broker
         return broker
@@ -95,10 +126,13 @@ class Cluster:
         )
 
 
+C = TypeVar("C", bound=Cluster)
+
+
 @asynccontextmanager
-async def three_brokers(directory: Path, **properties: str) -> AsyncIterator[Cluster]:
+async def three_brokers(directory: Path, kind: type[C] = Cluster, **properties: str) -> AsyncIterator[C]:  # type: ignore[assignment]
     """Start brokers 1, 2 and 3, which stop in the end."""
-    made = Cluster(directory)
+    made = kind(directory)
     try:
         for node_id in (1, 2, 3):
             await made.start(node_id, **properties)

@@ -83,9 +83,11 @@ class TransactionalProducer:
             self.producer_id, self.epoch = response.producer_id, response.producer_epoch
         return ErrorCode(response.error_code)
 
+    def describe_request(self) -> DescribeTransactionsRequest:
+        return DescribeTransactionsRequest([self.transactional_id])
+
     async def describe(self) -> TransactionState:
-        request = DescribeTransactionsRequest([self.transactional_id])
-        [row] = (await self.wire.ask(request, 0)).transaction_states
+        [row] = (await self.wire.ask(self.describe_request(), 0)).transaction_states
         assert isinstance(row, TransactionState)
         return row
 
