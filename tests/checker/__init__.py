@@ -11,7 +11,7 @@ Faults ───► kill -9, pause ──────────────┘
 | `history` | what clients did and saw |
 | `analysis` | the anomalies in a history; pure, and tested with fabricated histories |
 | `producers` | producers of both versions of the protocol, which note the outcomes of their transactions |
-| `late_requests` | requests of older epochs that arrive late, over connections of their own |
+| `late_requests` | a producer that sends requests of older epochs over another connection |
 | `workload` | the clients and the faults of one seeded run against a server |
 | `mutants` | brokers with a defect each, for tests of the checker |
 | `__main__` | `python -m tests.checker --seeds 20`: many runs, and the anomalies that they found |

@@ -9,7 +9,7 @@
 | reordered | the offsets of a reader did not rise |
 | torn transaction | some records of a transaction are in the log and others are not |
 | inconsistent committed offset | a group's offset is not that of its last committed transaction |
-| refused request | a producer that nobody fenced got an error, or offsets that are never stable |
+| failed client | a client that nobody fenced got an error, or could not go on |
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def find_anomalies(history: History) -> list[Anomaly]:
         _inconsistent_offsets(history),
         _reordered(history),
         _inconsistent_committed_offsets(history),
-        (Anomaly("refused request", what) for what in history.refused),
+        (Anomaly("failed client", what) for what in history.failures),
     )
     return list(dict.fromkeys(found))
 
 
 def _all_reads(history: History) -> Iterator[tuple[str, Seen]]:
-    for reader, seen in (*history.reads.items(), ("the final reader", history.final)):
+    for reader, seen in (*history.reads.items(), ("the final reader", history.final or [])):
         for each in seen:
             yield reader, each
 
@@ -61,6 +61,8 @@ def _aborted_reads(history: History) -> Iterator[Anomaly]:
 
 
 def _lost_writes(history: History) -> Iterator[Anomaly]:
+    if history.final is None:
+        return
     kept = {seen.value for seen in history.final}
     for transaction in history.transactions:
         missing = _missing(transaction, kept)
@@ -69,6 +71,8 @@ def _lost_writes(history: History) -> Iterator[Anomaly]:
 
 
 def _torn_transactions(history: History) -> Iterator[Anomaly]:
+    if history.final is None:
+        return
     kept = {seen.value for seen in history.final}
     for transaction in history.transactions:
         missing = _missing(transaction, kept)
@@ -82,7 +86,7 @@ def _missing(transaction: Transaction, kept: set[str]) -> list[str]:
 
 def _duplicates(history: History) -> Iterator[Anomaly]:
     places: dict[str, Seen] = {}
-    for seen in history.final:
+    for seen in history.final or []:
         first = places.setdefault(seen.value, seen)
         if first != seen:
             yield Anomaly("duplicate", f"{seen.value} is at {first} and {seen}")

@@ -51,15 +51,16 @@ class CommittedOffset(NamedTuple):
 
 @dataclass
 class History:
-    """`reads` has the records of each reader in its order; `final` has the whole log, read after the last fault.
+    """`reads` has the records of each reader in its order; `final` has the whole log, read after the last fault. It is
+    None if a client could not go on: then it is not known which transactions have ended.
 
     `committed_offsets` has the commits and reads of each group, whose one client has one request at a time; a read
-    after a commit of unknown outcome follows the fencing of its producer. `refused` has the sentence of each error that
-    a client got that nobody fenced.
+    after a commit of unknown outcome follows the fencing of its producer. `failures` says what clients could not do
+    although nobody fenced them.
     """
 
     transactions: list[Transaction] = field(default_factory=list)
     reads: dict[str, list[Seen]] = field(default_factory=dict)
-    final: list[Seen] = field(default_factory=list)
+    final: list[Seen] | None = None
     committed_offsets: dict[str, list[CommittedOffset]] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)

@@ -95,7 +95,7 @@ class LateProducer:
             except (OSError, IncompleteReadError):
                 await asyncio.sleep(PAUSE)
             except RequestError as error:
-                self._history.refused.append(f"{self._run.transactional_id} was answered {error}")
+                self._history.failures.append(f"{self._run.transactional_id} was answered {error}")
 
     async def _produce(self, wire: Wire, other: Wire) -> None:
         """Initialize the id, send some transactions, and now and then leave the last one open."""
@@ -185,11 +185,9 @@ class LateProducer:
                     assert codes <= _NOT_YET, codes
                     await asyncio.sleep(PAUSE)
                     answer = await wire.ask(request, 8)
-        except TimeoutError:
-            self._history.refused.append(f"the offsets of {self._group} stay unstable")
-            self._run.over.set()
-        else:
-            self._offsets.append(CommittedOffset(answer.groups[0].topics[0].partitions[0].committed_offset))
+        except TimeoutError as error:
+            raise TimeoutError(f"the offsets of {self._group} stay unstable") from error
+        self._offsets.append(CommittedOffset(answer.groups[0].topics[0].partitions[0].committed_offset))
 
     # ---------------------------------------------------------------------------------------------------- late requests
 

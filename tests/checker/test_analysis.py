@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.checker.analysis import find_anomalies
-from tests.checker.history import History, Outcome, Seen, Transaction, Write
+from tests.checker.history import CommittedOffset, History, Outcome, Seen, Transaction, Write
 
 COMMITTED = Transaction("committed", Outcome.COMMITTED, (Write(0, "a", 0), Write(1, "b", 0)))
 ABORTED = Transaction("aborted", Outcome.ABORTED, (Write(0, "c", 2), Write(1, "d", 2)))
@@ -54,3 +54,31 @@ def test_a_record_away_from_its_acknowledged_offset_is_found() -> None:
 
 def test_a_reader_that_goes_back_is_found() -> None:
     assert kinds([A, B, E, F], [E, A]) == {"reordered"}
+
+
+def offsets(*events: CommittedOffset) -> set[str]:
+    return {anomaly.kind for anomaly in find_anomalies(History(committed_offsets={"group": list(events)}))}
+
+
+def test_an_offset_is_that_of_the_last_commit() -> None:
+    commit, read = CommittedOffset(1, Outcome.COMMITTED), CommittedOffset(1)
+
+    assert offsets(CommittedOffset(-1), commit, read, CommittedOffset(2, Outcome.ABORTED), read) == set()
+    assert offsets(commit, CommittedOffset(-1)) == {"inconsistent committed offset"}
+    assert offsets(commit, CommittedOffset(2, Outcome.ABORTED), CommittedOffset(2)) == {"inconsistent committed offset"}
+
+
+@pytest.mark.parametrize("offset", [1, 2])
+def test_an_offset_of_unknown_outcome_is_decided_by_the_first_read(offset: int) -> None:
+    before = CommittedOffset(1, Outcome.COMMITTED), CommittedOffset(2, Outcome.UNKNOWN), CommittedOffset(offset)
+
+    assert offsets(*before, CommittedOffset(offset)) == set()
+    assert offsets(*before, CommittedOffset(3 - offset)) == {"inconsistent committed offset"}
+
+
+def test_what_a_client_could_not_do_is_found() -> None:
+    assert {anomaly.kind for anomaly in find_anomalies(History(failures=["stuck"]))} == {"failed client"}
+
+
+def test_without_the_whole_log_no_write_is_lost() -> None:
+    assert find_anomalies(History([COMMITTED], {"reader": [A]})) == []

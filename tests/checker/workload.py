@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from random import Random
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.checker.history import History, Seen, Transaction
@@ -39,6 +39,12 @@ PRODUCERS: Producers = (
     ("four", produce_late),
 )
 """The transactional id of each producer, and its client."""
+LATE_REQUESTS = PRODUCERS[-1:]
+"""Only the producer with late requests: it sends many transactions in a short time."""
+
+
+_STUCK = (TimeoutError, KafkaException)
+"""The errors of clients that cannot go on."""
 
 
 class Workload:
@@ -63,11 +69,15 @@ class Workload:
         self._transactions = transactions
         self._over = threading.Event()
         self._ended = 0
+        self._is_stuck = False
         self._progress = threading.Condition()
         self._failures: list[BaseException] = []
 
     def run(self) -> History:
-        """Run until all faults have happened. Raises the error of a client that could not go on."""
+        """Run until all faults have happened, or a client cannot go on; the history has the reason then.
+
+        Raises the error of a client that is none of Kafka.
+        """
         admin = AdminClient({"bootstrap.servers": self._server.bootstrap}, **QUIET)
         topics = [NewTopic(TOPIC, PARTITIONS, 1), NewTopic(SOURCE, SOURCE_PARTITIONS, 1)]
         for created in admin.create_topics(topics).values():
@@ -96,10 +106,29 @@ class Workload:
                     thread.join()
         if self._failures:
             raise self._failures[0]
-        for transactional_id, _ in self._producers:
-            end_open(self._server.bootstrap, transactional_id, self._timeout)
-        self.history.final = list(self._read_all())
+        if not self._is_stuck:
+            self._end()
         return self.history
+
+    def _end(self) -> None:
+        """End the transactions that are open, and read everything."""
+        try:
+            for transactional_id, _ in self._producers:
+                end_open(self._server.bootstrap, transactional_id, self._timeout)
+            self.history.final = list(self._read_all())
+        except _STUCK as error:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        """Note that a client could not go on."""
+        if isinstance(error, _STUCK):
+            self._is_stuck = True
+            self.history.failures.append(str(error) or type(error).__name__)
+        else:
+            self._failures.append(error)
+        self._over.set()
+        with self._progress:
+            self._progress.notify_all()
 
     def _note(self, transaction: Transaction) -> None:
         with self._progress:
@@ -111,13 +140,14 @@ class Workload:
         try:
             target(*arguments)  # type: ignore[operator]
         except BaseException as error:  # noqa: BLE001 - `run` raises it
-            self._failures.append(error)
-            self._over.set()
+            self._fail(error)
 
     def _disturb(self) -> None:
         """Kill or pause the server after some more transactions, each time."""
         for _ in range(self._faults):
             self._await_transactions(self._random.randrange(5, 30))
+            if self._over.is_set():
+                return
             if self._random.random() < 0.7:
                 self._server.kill()
                 self._server.start()
@@ -131,8 +161,8 @@ class Workload:
         with self._progress:
             wanted = self._ended + more
             done = self._progress.wait_for(lambda: self._ended >= wanted or self._over.is_set(), self._timeout)
-        if not done and not self._failures:
-            raise TimeoutError(f"less than {more} transactions ended in {self._timeout} s")
+        if not done:
+            self._fail(TimeoutError(f"less than {more} transactions ended in {self._timeout} s"))
 
     def _read(self) -> None:
         seen = self.history.reads.setdefault("reader", [])
