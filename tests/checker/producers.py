@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as ConfluentProducer
 
+from odradek.client import BootstrapError
 from odradek.client import Producer as BundledProducer
 from odradek.client import ProducerFencedError, TimeLimitError, TransactionAbortedError
 from odradek.client import Transaction as OpenTransaction
@@ -189,6 +190,9 @@ async def _produce_as_bundled(run: Run) -> None:
                 )
                 await producer.start()
         except ProducerFencedError:
+            continue
+        except BootstrapError:  # the server is just being killed
+            await asyncio.sleep(0.02)
             continue
         usable = True
         while usable and not run.over.is_set():
