@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as ConfluentProducer
 
-from odradek.client import BootstrapError
+from odradek.client import BootstrapError, ProducerFencedError, TimeLimitError, TransactionAbortedError
 from odradek.client import Producer as BundledProducer
-from odradek.client import ProducerFencedError, TimeLimitError, TransactionAbortedError
 from odradek.client import Transaction as OpenTransaction
 from tests.checker.history import History, Outcome, Transaction, Write
 
