@@ -35,6 +35,7 @@ SCRIPTS = {
     "initialising producers": transactions.INITIALISING,
     "adding partitions to transactions": transactions.ADDING,
     "ending transactions": transactions.ENDING,
+    "fencing transactions": transactions.FENCING,
     "producing in transactions": transactions.PRODUCING,
     "offsets in transactions": transactions.OFFSETS,
     "offsets in transactions of classic members": transactional_offsets.CLASSIC_MEMBERS,

@@ -164,6 +164,45 @@ ENDING = [
     describe("end2"),
 ]
 
+FENCING = [
+    *begin("fence"),
+    init("fence"),
+    init("fence"),
+    # An open transaction is aborted by any epoch of its producer id; another id is fenced.
+    send("fence", P(0), 1),
+    *versions(lambda version: init("fence", UNKNOWN_ID, 1, version), 3, 5),
+    init("fence", P(0), 0),
+    state("fence", "CompleteAbort"),
+    init("fence", P(0), 0),
+    init("fence", P(0), 1),  # the epoch before: 2 again
+    describe("fence"),
+    send("fence", P(0), 2, partition=1),
+    *(end("fence", P(0), epoch, committed) for epoch in (1, 3) for committed in (True, False)),
+    *(add("fence", P(0), epoch, DATA) for epoch in (1, 3)),
+    add_offsets("fence", P(0), 1),
+    describe("fence"),
+    init("fence", P(0), 2),
+    state("fence", "CompleteAbort"),
+    end("fence", P(0), 2, False),
+    end("fence", P(0), 2),
+    *versions(lambda version: end("fence", P(0), 2, False, version), 0, 4),
+    init("fence", P(0), 2),
+    # An abort without partitions is repeated like any other; a commit is none of its retries.
+    end("fence", P(0), 3, False),
+    state("fence", "CompleteAbort"),
+    end("fence", P(0), 3, False),
+    end("fence", P(0), 3),
+    # The first generation.
+    add("fence", P(0), 4, DATA),
+    *versions(lambda version: end("fence", P(0), 3, version=version), 0, 4),
+    init("fence"),
+    state("fence", "CompleteAbort"),
+    describe("fence"),
+    *versions(lambda version: end("fence", P(0), 4, False, version), 0, 5),
+    *versions(lambda version: init("fence", P(0), 4, version), 3, 5),
+    describe("fence"),
+]
+
 PRODUCING = [
     *begin("send"),
     init("send"),
