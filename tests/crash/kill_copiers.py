@@ -265,7 +265,7 @@ def _read_all(bootstrap: str) -> Iterator[list[bytes]]:
         while (message := consumer.poll(TIMEOUT)) is not None:
             if message.error() is None:
                 values.append(message.value())
-            elif message.error().code() == KafkaError._PARTITION_EOF:
+            elif message.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                 break
         consumer.close()
         yield values
