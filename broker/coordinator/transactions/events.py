@@ -15,6 +15,8 @@ reply is CONCURRENT_TRANSACTIONS, and the client retries.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from odradek.broker.coordinator.runtime.events import Event, ProducerIdAndEpoch
@@ -49,8 +51,12 @@ class EndTransaction(Event, frozen=True):
 
 
 class AbortTimedOut(msgspec.Struct, frozen=True):
-    """Fence the producer and abort its transaction, if it is still open for longer than its timeout."""
+    """Fence the producer and abort its transaction, if it is still open for longer than its timeout.
 
+    `decided` is called when the decision is in the log.
+    """
+
+    decided: Callable[[], None]
     new_producer_id: int = NO_PRODUCER_ID
 
 

@@ -239,8 +239,10 @@ class TransactionCoordinator:
                 state = shard.transactions.get(transactional_id)
                 if state is not None and state.is_timed_out(now_ms):
                     new_id = await self._producer_ids.next() if _needs_producer_id(state) else NO_PRODUCER_ID
-                    self._counts.timed_out += 1
-                    partition.submit(transactional_id, AbortTimedOut(new_id))
+                    partition.submit(transactional_id, AbortTimedOut(self._count_timed_out, new_id))
+
+    def _count_timed_out(self) -> None:
+        self._counts.timed_out += 1
 
     async def expire(self) -> None:
         """Forget the ids that have been idle for transactional.id.expiration.ms."""

@@ -78,7 +78,9 @@ class TransactionShard:
         match event:
             case events.AbortTimedOut() if before.is_timed_out(now_ms):
                 after = transaction.fence(before, self._transaction_version(), event.new_producer_id, now_ms)
-                return self._transition(transactional_id, after)
+                effects = self._transition(transactional_id, after)
+                effects.action = partial(self._abort_timed_out, event.decided, transactional_id, after)
+                return effects
             case events.Expire() if before.is_expired(now_ms, event.expiration_ms):
                 return Effects(records=[tombstone_of(transactional_id)])
             case events.MarkersWritten() if _is_of(event, before):
@@ -143,6 +145,12 @@ class TransactionShard:
             now_ms=now_ms,
             is_busy=is_busy,
         )
+
+    def _abort_timed_out(
+        self, decided: Callable[[], None], transactional_id: str, after: Transaction, submit: Callable[[Any], None]
+    ) -> None:
+        decided()
+        self._send_markers(transactional_id, after, submit)
 
     def _transition(
         self,

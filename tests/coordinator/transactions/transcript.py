@@ -139,7 +139,8 @@ class TransactionTranscript:
 
     def _timeouts(self, *rest: str) -> None:
         needs = self.state is not None and self.state.is_exhausted
-        self._submit(events.AbortTimedOut(self._take_id(list(rest)) if needs else NO_PRODUCER_ID), list(rest))
+        new_id = self._take_id(list(rest)) if needs else NO_PRODUCER_ID
+        self._submit(events.AbortTimedOut(lambda: None, new_id), list(rest))
 
     def _expire(self, expiration_ms: str, *rest: str) -> None:
         self._submit(events.Expire(int(expiration_ms)), list(rest))

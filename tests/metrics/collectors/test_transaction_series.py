@@ -12,6 +12,7 @@ from odradek.broker.metrics.collectors.gauge_values import Gauges, TransactionGa
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode
 from tests.broker.replicating import three_brokers
+from tests.handlers.busy_threads import busy_disk_threads
 from tests.handlers.requests import create
 from tests.handlers.transactional_batches import ProducingProducer
 from tests.handlers.transactional_producer import TransactionalProducer
@@ -143,6 +144,25 @@ async def test_a_broker_counts_refused_batches_and_transactions_that_timed_out()
         samples = await scrape(broker)
         assert samples[of("odradek_transactions", state="CompleteAbort")] == 1
         assert samples[of(COORDINATOR + "transaction_timeout_rate")] == pytest.approx(1 / 3)
+
+
+async def test_a_transaction_that_timed_out_counts_once_however_long_its_abort_takes() -> None:
+    clock = ManualClock()
+    properties = {"transaction.state.log.num.partitions": "1", "log.flush.interval.messages": "1"}
+    async with Broker(properties, clock=clock) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t", 1)
+        producer = ProducingProducer(wire, is_new=False)
+        await producer.start(timeout_ms=2_000)
+        await producer.add_partition("t", 0)
+        clock.advance(3_000)
+        async with busy_disk_threads(broker):  # so that the decision is not synced
+            for _ in range(3):
+                await broker.services.transactions.abort_timed_out()
+            assert broker.services.metrics.transactions.timed_out == 0
+        while (await producer.describe()).transaction_state != "CompleteAbort":
+            pass
+
+        assert broker.services.metrics.transactions.timed_out == 1
 
 
 async def test_the_longest_load_of_the_state_is_reported_after_a_restart(tmp_path: Path) -> None:
