@@ -13,6 +13,8 @@ work of threads a few turns later, writers in order and other work in any order.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import random
 from collections.abc import Callable
 from functools import partial
@@ -82,6 +84,25 @@ class RecordedFiles(SimulatedFiles):
             self.images.append(Image(root, self._answered(), self.operations))
         if not self._power_cuts:
             self.images.append(Image(self.after_kill(), self._answered(), self.operations))
+
+
+class FailingFiles(SimulatedFiles):
+    """Files of a disk that fails at the change `fail_at`: once, with EIO; or it is full, for all later ones, too."""
+
+    def __init__(self, *, is_full: bool) -> None:
+        super().__init__()
+        self._is_full = is_full
+
+    def _step(self) -> None:
+        super()._step()
+        if self._is_full and self.fail_at is not None and self.operations > self.fail_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def pwrite(self, descriptor: int, data: BytesLike, position: int) -> None:
+        try:
+            super().pwrite(descriptor, data, position)
+        except OSError as error:
+            raise OSError(errno.ENOSPC if self._is_full else error.errno, error.strerror) from error
 
 
 class _InlineWriter(WriterThread):

@@ -8,7 +8,8 @@ The first transaction is committed, the second aborted. From each image of the d
 - A transaction without a decision is open: its producer repeats the request that was not answered, goes on to the end
   of the script, and then everything is as if nothing had happened: no record is lost, or there twice.
 
-Under `flush.messages=1` the same holds after a power cut. What the default may lose there is in docs/durability.md.
+The same holds for a disk that fails, or is full, at any of its changes, which ends the broker. Under `flush.messages=1`
+the same holds after a power cut. What the default may lose there is in docs/durability.md.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import asyncio
 import copy
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -48,7 +49,7 @@ from odradek.protocol.messages.txn_offset_commit import (
 from odradek.protocol.records.batch_header import batch_headers
 from odradek.protocol.records.record_iterator import iter_records
 from tests.checker.mutants import MUTANTS, Patch
-from tests.coordinator.transactions.recorded_disk import Image, InlineThreads, RecordedFiles
+from tests.coordinator.transactions.recorded_disk import FailingFiles, Image, InlineThreads, RecordedFiles
 from tests.effort import some
 from tests.handlers.requests import create, fetch
 from tests.handlers.transactional_batches import ProducingProducer
@@ -89,8 +90,12 @@ def metadata_path() -> Iterator[Path]:
 Step = Callable[["Script"], Awaitable[ErrorCode]]
 
 
+class RefusedError(AssertionError):
+    """A request of the script was answered with an error that a producer does not retry."""
+
+
 class Script(ProducingProducer):
-    """The producer, and the requests that it sends, in order. `states` has the producer before each request."""
+    """The producer, and the requests that it sends, in order. `states` has it before each of them, and at the end."""
 
     def __init__(self, wire: Wire, *, is_new: bool) -> None:
         super().__init__(wire, is_new=is_new)
@@ -131,8 +136,10 @@ class Script(ProducingProducer):
             self.states.append(copy.copy(self))
             while (code := await step(self)) in _RETRIED:
                 pass
-            assert code is ErrorCode.NONE, f"request {self.answered}: {code.name}"
+            if code is not ErrorCode.NONE:
+                raise RefusedError(f"request {self.answered}: {code.name}")
             self.answered += 1
+        self.states.append(copy.copy(self))
 
     async def produce_one(self, index: int, value: bytes, sequence: int) -> ErrorCode:
         return ErrorCode((await self.produce("t", value, index=index, sequence=sequence)).error_code)
@@ -149,20 +156,29 @@ class Script(ProducingProducer):
 
 
 @asynccontextmanager
-async def broker_on(files: SimulatedFiles, directory: Path, **properties: str) -> AsyncIterator[Wire]:
+async def broker_on(files: SimulatedFiles, directory: Path, **properties: str) -> AsyncIterator[tuple[Broker, Wire]]:
     """Run a broker whose logs are simulated; its metadata are in a file of `directory`."""
     draw = random.Random(1)
+    chosen = {key.replace("_", "."): value for key, value in properties.items()}
     broker = Broker(
-        {
-            **PROPERTIES,
-            **{key.replace("_", "."): value for key, value in properties.items()},
-            "log.dirs": f"{directory}",
-        },
+        {**PROPERTIES, **chosen, "log.dirs": f"{directory}"},
         clock=ManualClock(),  # the time of the batches, so that no segment is rolled or deleted for its age
         machine=Machine(new_files=lambda: files, new_threads=lambda loop: InlineThreads(loop, draw)),
     )
     async with broker, Wire("127.0.0.1", broker.port) as wire:
-        yield wire
+        yield broker, wire
+
+
+async def prepared(wire: Wire, *, is_new: bool) -> Script:
+    """Create the topic, the coordinators, and the first offset of the group."""
+    await create(wire, "t", len(PARTITIONS))
+    script = Script(wire, is_new=is_new)
+    await script.find_coordinator()
+    await wire.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+    rows = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, BEFORE)])]
+    while (await wire.ask(OffsetCommitRequest("g", topics=rows), 8)).topics[0].partitions[0].error_code:
+        pass
+    return script
 
 
 async def record(
@@ -170,23 +186,39 @@ async def record(
 ) -> tuple[Script, list[Image]]:
     """Run the script once, and return it with the images of the disk at each change."""
     files = RecordedFiles(power_cuts)
-    async with asyncio.timeout(PATIENCE), broker_on(files, directory, **properties) as wire:
-        await create(wire, "t", len(PARTITIONS))
-        script = Script(wire, is_new=is_new)
-        await script.find_coordinator()
-        await wire.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
-        rows = [OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, BEFORE)])]
-        while (await wire.ask(OffsetCommitRequest("g", topics=rows), 8)).topics[0].partitions[0].error_code:
-            pass
+    async with asyncio.timeout(PATIENCE), broker_on(files, directory, **properties) as (_, wire):
+        script = await prepared(wire, is_new=is_new)
         files.begin(lambda: script.answered)
         await script.run()
         files.end()
     return script, files.images
 
 
+async def run_until_failure(directory: Path, change: int, *, is_full: bool) -> tuple[Script, Image | None]:
+    """Run the script on a disk whose change of this number fails; return the image then, None if it never did."""
+    files = FailingFiles(is_full=is_full)
+    async with asyncio.timeout(PATIENCE), broker_on(files, directory) as (broker, wire):
+        script = await prepared(wire, is_new=True)
+        files.fail_at = files.operations + change
+        running = asyncio.ensure_future(script.run())
+        failed = asyncio.ensure_future(broker.failed.wait())
+        await asyncio.wait({running, failed}, return_when=asyncio.FIRST_COMPLETED)
+        has_failed = files.operations >= files.fail_at
+        if has_failed:
+            await failed
+        image = Image(files.after_kill(), script.answered, change) if has_failed else None
+        failed.cancel()
+        running.cancel()
+        with suppress(asyncio.CancelledError, RefusedError):
+            await running
+        if not has_failed:
+            files.fail_at = None
+        return script, image
+
+
 async def check(image: Image, script: Script, directory: Path, *, resumes: bool = True) -> None:
     """Start a broker from the image and look at it. Then run the rest of the script there, and look again."""
-    async with asyncio.timeout(PATIENCE), broker_on(SimulatedFiles(image.root), directory) as wire:
+    async with asyncio.timeout(PATIENCE), broker_on(SimulatedFiles(image.root), directory) as (_, wire):
         rest = copy.copy(script.states[image.answered])
         rest.wire, rest.states = wire, []
         await rest.find_coordinator()
@@ -281,6 +313,21 @@ async def test_a_power_cut_tears_no_transaction_where_each_record_is_synced(meta
 
     for image in some(images):
         await check(image, script, metadata_path)
+
+
+@pytest.mark.parametrize("is_full", [True, False], ids=["full", "failing once"])
+async def test_a_disk_that_fails_at_any_change_tears_no_transaction(metadata_path: Path, is_full: bool) -> None:
+    """Prepare records, markers and Complete records among them. The broker ends; then the disk is repaired."""
+    count = 0
+    for change in some(range(1, 200)):
+        directory = metadata_path / str(change)
+        directory.mkdir()
+        script, image = await run_until_failure(directory, change, is_full=is_full)
+        if image is None:
+            break
+        await check(image, script, directory)
+        count += 1
+    assert count >= len(some(range(36)))
 
 
 def _sync_all_but_decisions(self: LogAppender) -> bool:
