@@ -66,6 +66,7 @@ class Group:
         self._pattern: re.Pattern[str] | None = None
         self._needs_join = False
         self._is_lost = False
+        self._joined_as: CommitIdentity | None = None
         self._failure: ClientError | None = None
         self._join_task: asyncio.Task[None] | None = None
         self._heartbeat_task: asyncio.Task[None] | None = None
@@ -163,6 +164,7 @@ class Group:
             except BaseException:
                 self._needs_join = True
                 raise
+            self._joined_as = self._commit_identity()
             count = pluralize(len(self._owned.partitions()), "partition")
             _LOG.info("member %s of group %s owns %s", self._member.member_id, self._config.group_id, count)
         if self._heartbeat_task is None or self._heartbeat_task.done():
@@ -230,9 +232,16 @@ class Group:
             _LOG.warning("%s", error)  # the coordinator removes the member when its session times out
 
     def metadata(self) -> GroupMetadata:
-        """The group and the present membership."""
+        """The group and the membership: the present one, or the last one after it was lost.
+
+        The last one is refused, as it must be: the records that the caller holds belong to another member. Brokers
+        accept offsets in a transaction without a membership, from clients that do not send one (KIP-447).
+        """
         assert self._config.group_id is not None
-        return GroupMetadata(self._config.group_id, *self._commit_identity())
+        identity = self._commit_identity()
+        if identity.generation == NO_GENERATION and self.is_subscribed and self._joined_as is not None:
+            identity = self._joined_as
+        return GroupMetadata(self._config.group_id, *identity)
 
     def _commit_identity(self) -> CommitIdentity:
         if not self.is_subscribed:

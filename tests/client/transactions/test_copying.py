@@ -1,4 +1,4 @@
-"""The copying program of docs/client.md: each record is copied once, through rebalances and copiers that end."""
+"""Copies with offsets: the program of docs/client.md, and a consumer that has lost its membership."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from odradek.client import Admin, Consumer, NewTopic, Producer
+from odradek.client import Admin, Consumer, NewTopic, Producer, TransactionAbortedError
 from tests.client.conftest import MakeTopic
 from tests.client.transactions.versions import set_transaction_version
 
@@ -68,3 +68,34 @@ async def test_copiers_that_come_and_go_copy_each_record_once(
     outcomes = await asyncio.gather(*copiers, reader, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [asyncio.CancelledError] * len(outcomes)
     assert sorted(values, key=lambda value: int(value or b"")) == [b"%d" % number for number in range(RECORDS)]
+
+
+@pytest.mark.servers("odradek", "apache")
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+async def test_the_offsets_of_a_consumer_that_has_left_its_group_are_refused(
+    bootstrap: str, make_topic: MakeTopic, protocol: Any
+) -> None:
+    topic = await make_topic(1)
+    async with (
+        Producer(bootstrap, transactional_id=topic) as producer,
+        Consumer(
+            bootstrap,
+            group_id=topic,
+            group_protocol=protocol,
+            auto_offset_reset="earliest",
+            heartbeat_interval_ms=50,
+            max_poll_interval_ms=500,
+        ) as consumer,
+        Admin(bootstrap) as admin,
+    ):
+        async with producer.transaction():
+            await producer.send(topic, b"record")
+        await consumer.subscribe(topic)
+        await consumer.poll()
+        while (await admin.describe_groups([topic])).value(topic).members:
+            continue  # until the time between two polls is over
+
+        with pytest.raises(TransactionAbortedError):
+            async with producer.transaction() as transaction:
+                await transaction.send_offsets({(topic, 0): 1}, consumer)
+        assert (await consumer.committed([(topic, 0)]))[(topic, 0)] is None
