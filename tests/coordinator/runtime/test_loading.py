@@ -31,9 +31,10 @@ def log(tmp_path: Path) -> Iterator[Log]:
     log_dir.close()
 
 
-def loaded(log: Log, buffer_bytes: int = 1 << 20) -> Counters:
+def loaded(log: Log, buffer_bytes: int = 1 << 20, *, last_record_counts: bool = False) -> Counters:
     counters = Counters()
-    load(msgspec.structs.replace(TOPIC, load_buffer_bytes=buffer_bytes), log, counters, NOW)
+    topic = msgspec.structs.replace(TOPIC, load_buffer_bytes=buffer_bytes, last_record_counts=last_record_counts)
+    load(topic, log, counters, NOW)
     return counters
 
 
@@ -71,6 +72,38 @@ def test_only_the_last_record_of_a_key_is_replayed_where_only_that_counts(
     assert counters.replayed == [("c", 3), ("a", 4), ("b", None)]
     assert (read.records, read.end_offset) == (6, 6)
     assert "offset=5" in caplog.text
+
+
+@pytest.mark.parametrize("buffer_bytes", [1, 150, 1 << 20])
+def test_batches_of_one_record_are_read_like_others(log: Log, buffer_bytes: int) -> None:
+    long_name = "n" * 10_000
+    append(log, counter_record("a", 1))
+    append(log, counter_record("b", 2), codec=Codec.GZIP)
+    append(log, counter_record(long_name, 3))
+    append(log, counter_record("a", 4), **TRANSACTION)
+    log.append_as_leader(marker(7, 0, commit=True), 0, NOW, Origin.COORDINATOR)
+    append(log, counter_record("b", None))
+    builder = BatchBuilder()
+    builder.append(NOW, *encode_record(counter_record("c", 5)), [("header", b"of one")])
+    log.append_as_leader(memoryview(builder.build()), 0, NOW, Origin.COORDINATOR)
+    builder = BatchBuilder()
+    builder.append(NOW, *encode_record(counter_record("c", 6)), offset_delta=2)
+    log.append_as_leader(memoryview(builder.build()), 0, NOW, Origin.COORDINATOR)
+    append(log, counter_record(long_name, 7))
+
+    counters = loaded(log, buffer_bytes, last_record_counts=True)
+
+    assert counters.replayed == [("a", 4), ("b", None), ("c", 6), (long_name, 7)]
+
+
+@pytest.mark.parametrize("last_record_counts", [False, True])
+def test_a_batch_of_one_record_below_the_start_of_the_log_is_not_loaded(log: Log, last_record_counts: bool) -> None:
+    for name in "abc":
+        append(log, counter_record(name, 1))
+    log.advance_high_watermark(log.log_end_offset)
+    log.update_log_start_offset(1)
+
+    assert loaded(log, last_record_counts=last_record_counts).counts == {"b": 1, "c": 1}
 
 
 def test_loading_starts_at_the_start_of_the_log_even_inside_a_batch(log: Log) -> None:
@@ -119,8 +152,11 @@ def test_a_bad_record_is_skipped_and_its_offset_logged(
     assert "offset=1" in line
 
 
+@pytest.mark.parametrize("last_record_counts", [False, True])
 @pytest.mark.parametrize("codec", Codec)
-def test_a_batch_that_cannot_be_decoded_is_skipped(log: Log, caplog: pytest.LogCaptureFixture, codec: Codec) -> None:
+def test_a_batch_that_cannot_be_decoded_is_skipped(
+    log: Log, caplog: pytest.LogCaptureFixture, codec: Codec, last_record_counts: bool
+) -> None:
     append(log, counter_record("a", 7))
     builder = BatchBuilder(codec=codec)
     builder.append(NOW, b"k", b"v" * 100)
@@ -131,7 +167,7 @@ def test_a_batch_that_cannot_be_decoded_is_skipped(log: Log, caplog: pytest.LogC
     append(log, counter_record("b", 8))
 
     with caplog.at_level(logging.ERROR):
-        counters = loaded(log)
+        counters = loaded(log, last_record_counts=last_record_counts)
 
     assert counters.counts == {"a": 7, "b": 8}
     [line] = [record.getMessage() for record in caplog.records]
