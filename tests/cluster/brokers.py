@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 RACKS = ("a", "b", "c")
 OFFSETS_PARTITIONS = 3
+"""The partitions of `__consumer_offsets`, and of `__transaction_state`."""
+GROUP, TRANSACTION = 0, 1
 LIMIT = 120.0
 """Seconds until a condition must hold. All take a few seconds on a machine that is not busy."""
 
@@ -105,9 +107,9 @@ class Brokers:
         """The leader, as soon as there is one that runs."""
         return wait_until(lambda: self._running_leader(topic, partition), self._describe)
 
-    def coordinator(self, group: str) -> int:
-        """The coordinator of a group, as soon as there is one that runs."""
-        return wait_until(lambda: self._running_coordinator(group), self._describe)
+    def coordinator(self, key: str, kind: int = GROUP) -> int:
+        """The coordinator of a group or a transactional id, as soon as there is one that runs."""
+        return wait_until(lambda: self._running_coordinator(key, kind), self._describe)
 
     def controller(self) -> int:
         """The controller, as soon as there is one that runs."""
@@ -129,8 +131,8 @@ class Brokers:
         leader = partitions[partition].leader if partition < len(partitions) else -1
         return leader if leader in self.running else None
 
-    def _running_coordinator(self, group: str) -> int | None:
-        [found] = self._ask(FindCoordinatorRequest(coordinator_keys=[group]), 4).coordinators
+    def _running_coordinator(self, key: str, kind: int) -> int | None:
+        [found] = self._ask(FindCoordinatorRequest(key_type=kind, coordinator_keys=[key]), 4).coordinators
         return found.node_id if found.node_id in self.running else None
 
     def _is_whole(self, view: View) -> bool:
@@ -167,6 +169,7 @@ def running(directory: Path, **properties: str) -> Iterator[Brokers]:
             "default.replication.factor": "3",
             "min.insync.replicas": "2",
             "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+            "transaction.state.log.num.partitions": str(OFFSETS_PARTITIONS),
             **{name.replace("_", "."): text for name, text in properties.items()},
         }
         servers = {

@@ -19,10 +19,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.cluster import members, writers
-from tests.cluster.brokers import LIMIT, OFFSETS_PARTITIONS, Brokers, PartitionView, running, wait_until
+from tests.cluster import members, transactional, writers
+from tests.cluster.brokers import LIMIT, OFFSETS_PARTITIONS, TRANSACTION, Brokers, PartitionView, running, wait_until
 from tests.cluster.comparison import Acknowledged, read
 from tests.cluster.members import fetch_offsets, is_at_least
+from tests.cluster.transactional import TransactionalProducer
 from tests.cluster.writers import PARTITIONS, Writer
 from tests.peers import etcd
 
@@ -197,6 +198,38 @@ def test_groups_of_all_clients_survive_the_death_of_their_coordinator(
     for member in each_client:
         assert is_at_least(fetch_offsets(brokers.bootstrap, member.group, writer.topic), member.committed)
     acknowledged.add(writer)
+    acknowledged.check(brokers)
+
+
+def test_transactions_survive_the_death_of_their_coordinator(
+    brokers: Brokers, create: CreateTopic, acknowledged: Acknowledged
+) -> None:
+    ids = {kind: group_of_partition_0(kind.__name__) for kind in (transactional.Librdkafka, transactional.Bundled)}
+    with ExitStack() as stack:
+        producers: list[TransactionalProducer] = [
+            stack.enter_context(kind(brokers.bootstrap, create(), name)) for kind, name in ids.items()
+        ]
+        for number in range(2):
+            coordinator = brokers.coordinator(ids[transactional.Bundled], TRANSACTION)
+            for producer in producers:
+                producer.write(b"committed %d" % number)
+                if number:
+                    producer.commit()  # the markers may still be under way
+
+            brokers.kill(coordinator)
+
+            if not number:
+                for producer in producers:
+                    producer.commit()
+            for producer in producers:
+                producer.write(b"aborted %d" % number)
+                producer.abort()
+            brokers.heal()
+    for producer in producers:
+        assert transactional.committed(brokers.bootstrap, producer.topic) == [
+            [b"committed 0", b"committed 1"] for _ in range(PARTITIONS)
+        ]
+    assert [sorted(each.replicas) for each in brokers.view().topics["__transaction_state"]] == [[1, 2, 3]] * 3
     acknowledged.check(brokers)
 
 
