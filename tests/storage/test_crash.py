@@ -22,6 +22,7 @@ import pytest
 
 from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log import Log
+from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.protocol.errors import KafkaError
 from tests.storage.crash_checks import CONFIG, assert_sound, open_on
@@ -275,3 +276,14 @@ def run_transactions(log_dir: LogDir) -> None:
             log.append_as_leader(data, 0, NOW)
         log.append_as_leader(marker(PRODUCER, 0, commit=index % 2 == 0), 0, NOW, Origin.COORDINATOR)
     log_dir.close()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_log_without_records_survives_a_power_cut_if_every_record_is_synced(seed: int) -> None:
+    """Else an in-sync replica would lack its log, and a partition that nobody has written to would have no leader."""
+    files = SimulatedFiles()
+    open_on(files).create_log("t", 0, TOPIC_ID, LogConfig(flush_messages=1))
+
+    log = open_on(SimulatedFiles(files.after_power_cut(seed))).logs["t", 0]
+
+    assert (log.topic_id, log.log_end_offset) == (TOPIC_ID, 0)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from odradek.broker.storage.batch_scan import CorruptBatchError
 from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
-from odradek.broker.storage.checkpoints.partition_metadata import read_topic_id, write_topic_id
+from odradek.broker.storage.checkpoints.partition_metadata import read_topic_id, sync_topic_id, write_topic_id
 from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.log import Log
@@ -60,11 +60,16 @@ def create_log(
 ) -> Log:
     """Create the directory of a new partition, and its log, empty, from offset 0.
 
-    Nothing is synced: the first flush syncs all of it, before anything counts as synced.
+    Nothing is synced: the first flush syncs all of it, before anything counts as synced. Only where every record is
+    synced the directory's name and the topic id are, too: a power loss of all replicas before the first record must
+    leave a log, because a broker in the in-sync set that has none cannot lead (`replication.lost_logs`).
     """
     files = resources.files
     files.make_directory(directory)
     write_topic_id(files, directory, topic_id)
+    is_synced = config.flush_messages == 1
+    if is_synced:
+        sync_topic_id(files, directory)
     segments = Segments([create_segment(directory, 0, config, resources)])
     segmented = SegmentedLog(directory, config, resources, segments, end_offset=0, recovery_point=0)
     segmented.changed = True
@@ -77,7 +82,7 @@ def create_log(
         producers=PartitionProducers(ProducerState(), ProducerSnapshots(directory, resources.descriptors)),
         log_start_offset=0,
         resources=resources,
-        identity_is_synced=False,
+        identity_is_synced=is_synced,
     )
 
 
