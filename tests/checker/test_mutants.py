@@ -25,7 +25,7 @@ pytestmark = [
     ),
 ]
 SEEDS = range(1, 11)
-SECONDS = 6
+SECONDS = 4
 """The time after which a client counts as stuck."""
 
 
