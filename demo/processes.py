@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import subprocess
 import sys
@@ -51,7 +52,7 @@ class Processes:
             for name, process in tuple(running.items()):
                 if process.poll() is not None:
                     del running[name]
-                    print(f"{name} has ended (status {process.returncode})", flush=True)
+                    _tell(f"{name} has ended (status {process.returncode})")
             if _enter_was_pressed():
                 for name in [each for each in self._programs if each not in running]:
                     self._start_again(name)
@@ -59,7 +60,7 @@ class Processes:
 
     def stop(self) -> None:
         """End the brokers, which need etcd for it, then etcd. Kills what does not end, and all if interrupted again."""
-        print("\nstopping (Ctrl-C again: at once)", flush=True)
+        _tell("\nstopping (Ctrl-C again: at once)")
         try:
             for names in ([each for each in self._processes if each != "etcd"], ["etcd"]):
                 self._end([self._processes[name] for name in names if name in self._processes])
@@ -87,9 +88,9 @@ class Processes:
         try:
             self._start(name)
         except StartError as error:
-            print(error, flush=True)
+            _tell(str(error))
         else:
-            print(f"{name} serves again (kill -9 {self.pid(name)})", flush=True)
+            _tell(f"{name} serves again (kill -9 {self.pid(name)})")
 
     @staticmethod
     def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -101,6 +102,14 @@ class Processes:
                 process.wait(max(0.0, give_up_at - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
+
+
+def _tell(text: str) -> None:
+    """Print a line, unless the terminal is closed: the processes must end then, too."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # no later print, nor that at the end, fails
 
 
 def _answers(url: str) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.peers import etcd
 from tests.peers.server import free_port
 
@@ -61,7 +63,10 @@ def exists(pid: int) -> bool:
     return True
 
 
-def test_the_processes_that_the_guide_names_end_at_ctrl_c_also_after_the_death_of_some(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGHUP], ids=["at Ctrl-C", "with its terminal"])
+def test_the_processes_that_the_guide_names_end_also_after_the_death_of_some(
+    tmp_path: Path, end: signal.Signals
+) -> None:
     port = three_free_ports()
     with demo(port, tmp_path / "data") as (process, guide):
         pids = {name: int(pid) for name, pid in re.findall(r"^  (broker \d|etcd) +kill -9 (\d+)$", guide, re.MULTILINE)}
@@ -72,7 +77,9 @@ def test_the_processes_that_the_guide_names_end_at_ctrl_c_also_after_the_death_o
             os.kill(pids[name], signal.SIGKILL)
         assert process.stdout is not None
         ended = {line.split(" has ended")[0] for line in (process.stdout.readline() for _ in range(3)) if line.strip()}
-        process.send_signal(signal.SIGINT)
+        if end is signal.SIGHUP:
+            process.stdout.close()
+        process.send_signal(end)
 
         assert process.wait(120) == 0
     assert ended == {"broker-2", "etcd"}
