@@ -10,6 +10,7 @@
 | an empty transactional id | INVALID_REQUEST for all |
 | unknown partitions | UNKNOWN_TOPIC_OR_PARTITION, for the others OPERATION_NOT_ATTEMPTED |
 | to verify, and not in the transaction | TRANSACTION_ABORTABLE |
+| to add, under `transaction.version` 0 | UNSUPPORTED_VERSION for the whole request |
 
 A row of an error that concerns the transaction is repeated for each of its partitions. PRODUCER_FENCED is
 INVALID_PRODUCER_EPOCH below version 2.
@@ -126,6 +127,8 @@ def _response(
 ) -> Steps[AddPartitionsToTxnResponse]:
     response = AddPartitionsToTxnResponse(results_by_transaction=[])
     for each, errors in zip(transactions, results, strict=True):
+        if any([error is not None and error.code is ErrorCode.UNSUPPORTED_VERSION for error in errors.values()]):
+            return AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         rows = yield from _rows(each.topics, errors)
         response.results_by_transaction.append(AddPartitionsToTxnResult(each.transactional_id, rows))
     return response

@@ -6,7 +6,14 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.handlers.requests import create
 from tests.handlers.transactional_producer import TransactionalProducer
 from tests.wire import Wire
@@ -220,3 +227,37 @@ async def test_ids_and_open_transactions_survive_a_restart(tmp_path: object) -> 
         assert await producer.end(commit=True) is ErrorCode.NONE
         assert (await producer.describe()).transaction_state == "CompleteCommit"
         assert producer.epoch == 1
+
+
+async def test_under_level_0_requests_of_version_2_that_need_a_record_are_refused(wire: Wire) -> None:
+    await create(wire, "t", 3)
+    row = [AddPartitionsToTxnTopic("t", [1])]
+    try:
+        await set_level(wire, 0)
+        adding, ending, other = [TransactionalProducer(wire, name) for name in ("adding", "ending", "other")]
+        for producer in (adding, ending, other):
+            await producer.start()
+            assert await producer.add({"t": [0]}) == {("t", 0): ErrorCode.NONE}
+        assert await adding.add_as_broker({"t": [0]}) == {("t", 0): ErrorCode.NONE}
+        transactions = [
+            AddPartitionsToTxnTransaction(each.transactional_id, each.producer_id, each.epoch, verify_only, row)
+            for each, verify_only in ((other, True), (adding, False))
+        ]
+        response = await wire.ask(AddPartitionsToTxnRequest(transactions), 5)
+        assert (response.error_code, response.results_by_transaction) == (ErrorCode.UNSUPPORTED_VERSION, [])
+        assert await ending.end(commit=True) is ErrorCode.UNSUPPORTED_VERSION
+        assert await other.end(commit=True, version=4) is ErrorCode.NONE
+    finally:
+        await set_level(wire, 2)
+
+
+async def set_level(wire: Wire, level: int) -> None:
+    """Finalize a level of transaction.version, and wait until it is reported."""
+    update = FeatureUpdateKey("transaction.version", level, upgrade_type=1 if level else 2)
+    response = await wire.ask(UpdateFeaturesRequest(feature_updates=[update]), 2)
+    assert response.error_code == ErrorCode.NONE
+    while True:
+        answer = await wire.ask(ApiVersionsRequest("x", "1"), 4)
+        levels = {each.name: each.max_version_level for each in answer.finalized_features}
+        if levels.get("transaction.version", 0) == level:
+            return

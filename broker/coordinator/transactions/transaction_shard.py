@@ -25,7 +25,12 @@ from odradek.broker.coordinator.runtime.records import CoordinatorRecord
 from odradek.broker.coordinator.transactions import events, transaction
 from odradek.broker.coordinator.transactions.end_transaction import end
 from odradek.broker.coordinator.transactions.stored_transaction import record_of, tombstone_of, transaction_of
-from odradek.broker.coordinator.transactions.transaction import PREPARED, Status, Transaction
+from odradek.broker.coordinator.transactions.transaction import (
+    FIRST_VERSION_WITH_EPOCH_BUMPS,
+    PREPARED,
+    Status,
+    Transaction,
+)
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
 from odradek.protocol.messages.end_txn import EndTxnResponse
@@ -119,6 +124,7 @@ class TransactionShard:
         after = transaction.add_partitions(current, event.partitions, event.version, now_ms)
         if after is None:
             return Effects(replies=[(event.pending_reply, AddPartitionsToTxnResult())])
+        self._check_can_store(event.version)
         return self._transition(transactional_id, after, event.pending_reply, AddPartitionsToTxnResult())
 
     def _end(
@@ -128,9 +134,21 @@ class TransactionShard:
         if after is None:
             assert before is not None
             return Effects(replies=[(event.pending_reply, _end_reply(before))])
+        self._check_can_store(event.version)
         # The producer goes on with the id and epoch of the completed transaction, which may be those of a rotation.
         reply = _end_reply(transaction.complete(after, now_ms))
         return self._transition(transactional_id, after, event.pending_reply, reply)
+
+    def _check_can_store(self, version: int) -> None:
+        """Check that the producer's version of the protocol has a place in a record. Raises KafkaError.
+
+        Records of level 0 of the feature have none (`stored_transaction`), and a producer that knows the level does
+        not use version 2.
+        """
+        if version >= FIRST_VERSION_WITH_EPOCH_BUMPS and self._transaction_version() == 0:
+            # Differs from Kafka: the next request gets the same answer. Kafka answers this one alike, because it fails
+            # to write the record, and any later one of the id CONCURRENT_TRANSACTIONS until the coordinator moves.
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "transaction.version is 0")
 
     def _end_of(
         self, before: Transaction | None, event: events.EndTransaction, now_ms: int, *, is_busy: bool = False
