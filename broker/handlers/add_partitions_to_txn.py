@@ -127,7 +127,7 @@ def _response(
 ) -> Steps[AddPartitionsToTxnResponse]:
     response = AddPartitionsToTxnResponse(results_by_transaction=[])
     for each, errors in zip(transactions, results, strict=True):
-        if any([error is not None and error.code is ErrorCode.UNSUPPORTED_VERSION for error in errors.values()]):
+        if any(error is not None and error.code is ErrorCode.UNSUPPORTED_VERSION for error in errors.values()):
             return AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         rows = yield from _rows(each.topics, errors)
         response.results_by_transaction.append(AddPartitionsToTxnResult(each.transactional_id, rows))

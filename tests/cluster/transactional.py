@@ -130,7 +130,7 @@ def committed(bootstrap: str, topic: str) -> list[list[bytes]]:
                 assert value is not None
                 found[message.partition() or 0].append(value)
             else:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()  # noqa: SLF001
                 reached += 1
     finally:
         consumer.close()
