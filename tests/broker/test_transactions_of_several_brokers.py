@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.metadata.topics import create_topic, delete_topic
+from odradek.broker.metadata.administration.topics import create_topic, delete_topic
 from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.protocol.errors import ErrorCode
 from tests.broker.replicating import Cluster, three_brokers

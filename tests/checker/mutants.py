@@ -24,7 +24,7 @@ from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
 from odradek.broker.coordinator.transactions.transaction import Status, Transaction
 from odradek.broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard
-from odradek.broker.replication.log_appender import LARGE_APPEND_BYTES
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES
 from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.log import Log

@@ -13,11 +13,11 @@ from odradek.broker.coordinator.runtime.loading import LoadedLog
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
 from odradek.broker.coordinator.transactions.transaction import PREPARED, Transaction
 from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard, Transition
+from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.leaders import leadership
 from odradek.broker.metadata.leaders.controller import Controller
 from odradek.broker.metadata.leaders.leadership import Decision
-from odradek.broker.metadata.topic_names import TRANSACTION_STATE
 from odradek.broker.replication import isr_changes
 from odradek.broker.replication.appends.log_appender import LogAppender
 from odradek.broker.replication.follower.followed_replica import FollowedReplica

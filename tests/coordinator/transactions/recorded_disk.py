@@ -20,8 +20,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from odradek.broker.replication.disk_threads import DiskThreads
-from odradek.broker.replication.writer_thread import OnEnd, WriterThread, end_future
+from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.appends.writer_thread import OnEnd, WriterThread, end_future
 from odradek.broker.storage.disk.files import BytesLike
 from tests.storage.simulated_disk import Directory, SimulatedFiles, writing
 

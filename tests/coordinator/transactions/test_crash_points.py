@@ -27,8 +27,8 @@ from unittest import mock
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.topic_names import TRANSACTION_STATE
-from odradek.broker.replication.log_appender import LogAppender
+from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
+from odradek.broker.replication.appends.log_appender import LogAppender
 from odradek.broker.startup.embedded_config import MEMORY
 from odradek.broker.startup.machine import Machine
 from odradek.broker.testing.clock import ManualClock

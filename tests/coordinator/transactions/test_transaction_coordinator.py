@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.topic_names import TRANSACTION_STATE
+from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
