@@ -30,6 +30,7 @@ from odradek.protocol.records.batch_header import (
 )
 from odradek.protocol.records.control_records import ControlRecordType, control_record_type
 from odradek.protocol.records.message_set import iter_messages, magic_of
+from odradek.protocol.records.record_headers import Header
 from odradek.protocol.records.record_iterator import Record, iter_records
 from odradek.protocol.varint import read_varint
 
@@ -37,6 +38,7 @@ _LOG = StructuredLogger(__name__)
 
 _NO_DELTAS = bytes(3)
 """The attributes, the timestamp delta and the offset delta of a plain record."""
+_NO_HEADERS: list[Header] = []
 
 
 class _Batch(NamedTuple):
@@ -80,8 +82,9 @@ def load(topic: InternalTopic, log: Log, shard: CoordinatorShard, now_ms: int) -
             position, offset = batch.end, batch.next_offset
         if offset == before:
             break
-    for record in last.values() if last else ():
-        _replay_record(topic, log, shard, record, NO_PRODUCER, now_ms)
+    last = last or {}
+    for key in list(last):  # each is removed first, so that what is replayed takes its memory
+        _replay_record(topic, log, shard, last.pop(key), NO_PRODUCER, now_ms)
     return LoadedLog(replayed, end_offset)
 
 
@@ -112,7 +115,7 @@ def _take_plain(chunk: bytes, position: int, offset: int, last: dict[bytes, Reco
             break
         key = chunk[key_at:key_end]
         last.pop(key, None)
-        last[key] = Record(start, timestamp, key, None if value_length < 0 else chunk[value_at:value_end], [])
+        last[key] = Record(start, timestamp, key, None if value_length < 0 else chunk[value_at:value_end], _NO_HEADERS)
         taken += 1
         position, offset = end, start + 1
     return position, offset, taken
