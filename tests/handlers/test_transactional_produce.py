@@ -1,16 +1,30 @@
 from __future__ import annotations
 
+import asyncio
+import copy
+from typing import Any
+
 import pytest
 
+from odradek.broker.broker import Broker
+from odradek.broker.replication.log_appender import LogAppender
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from odradek.protocol.records.batch_header import batch_headers
 from odradek.protocol.records.record_iterator import iter_records
+from odradek.protocol.schema import Message
+from tests.handlers.busy_threads import busy_disk_threads
 from tests.handlers.requests import batch, create, fetch, produce_request, values_in
 from tests.handlers.transactional_batches import ProducingProducer
 from tests.handlers.write_markers import write_marker
@@ -249,3 +263,92 @@ async def switch_verification(wire: Wire, value: str) -> None:
     resource = AlterConfigsResource(4, "", [AlterableConfig(name, 0, value)])
     [answer] = (await wire.ask(IncrementalAlterConfigsRequest([resource]), 1)).responses
     assert answer.error_code == ErrorCode.NONE, answer
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_transactions_may_follow_each_other_without_waiting_for_answers(
+    only_here: None, wire: Wire, is_new: bool
+) -> None:
+    """All of an end happens in one turn, so the next transaction never meets CONCURRENT_TRANSACTIONS."""
+    await create(wire, "t", 3)
+    producer = ProducingProducer(wire, is_new=is_new)
+    await producer.start()
+    requests: list[tuple[Message, int]] = []
+    for number in range(10):
+        sequence = 0 if is_new else number
+        if not is_new:
+            rows = [AddPartitionsToTxnTopic("t", [0, 1, 2])]
+            ids = (producer.transactional_id, producer.producer_id, producer.epoch)
+            requests.append((AddPartitionsToTxnRequest([], *ids, rows), 3))
+        batches = [("t", index, producer.batch(b"v", sequence=sequence)) for index in range(3)]
+        requests.append((producer.request(*batches), 12 if is_new else 9))
+        end = EndTxnRequest(producer.transactional_id, producer.producer_id, producer.epoch, number % 2 == 0)
+        requests.append((end, 5 if is_new else 3))
+        producer.epoch += is_new
+
+    for request, version in requests:
+        await wire.send(request, version)
+    codes = set()
+    for request, version in requests:
+        codes |= _codes(await wire.receive(request, version))
+
+    assert codes == {ErrorCode.NONE}
+    assert await committed_values(wire, "t", 2) == [b"v", None] * 10
+
+
+def _codes(response: Any) -> set[int]:
+    """Return the codes of an answer to AddPartitionsToTxn, Produce or EndTxn."""
+    if isinstance(response, AddPartitionsToTxnResponse):
+        topics = response.results_by_topic_v3_and_below
+        return {row.partition_error_code for topic in topics for row in topic.results_by_partition}
+    if isinstance(response, ProduceResponse):
+        return {row.error_code for topic in response.responses for row in topic.partition_responses}
+    return {response.error_code}
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+async def test_while_an_end_waits_for_the_disk_the_next_transaction_waits(
+    only_here: None, broker: Broker, wire: Wire, is_new: bool
+) -> None:
+    await create(wire, "t", 1)
+    producer = ProducingProducer(wire, is_new=is_new)
+    await producer.start()
+    if not is_new:
+        await producer.add_partition("t", 0)
+    assert (await producer.produce("t", b"a")).error_code == ErrorCode.NONE
+    appenders = _sync_each_record_of(broker, "__transaction_state")
+    epoch = producer.epoch
+
+    async with busy_disk_threads(broker), Wire("127.0.0.1", broker.port) as other:
+        ending = asyncio.ensure_future(producer.end(commit=True, version=5 if is_new else 3))
+        while not any(each.waits_for_flush for each in appenders):
+            await asyncio.sleep(0)  # noqa: ASYNC110 - a turn of the loop, not a pause
+        assert (await producer_on(other, producer, epoch).describe()).transaction_state == "Ongoing"
+        next_one = producer_on(other, producer, epoch + is_new)
+        added = await next_one.add_as_broker({"t": [0]}) if is_new else await next_one.add({"t": [0]})
+        assert added == {("t", 0): ErrorCode.CONCURRENT_TRANSACTIONS}
+        assert not ending.done(), "the decision is not on the disk"
+        assert await committed_values(other, "t") == [], "no marker is written before it"
+
+    assert await ending is ErrorCode.NONE
+    while await committed_values(wire, "t") != [b"a", None]:
+        pass
+    while (await producer.describe()).transaction_state != "CompleteCommit":
+        pass
+    assert producer.epoch == epoch + is_new
+
+
+def producer_on(wire: Wire, producer: ProducingProducer, epoch: int) -> ProducingProducer:
+    """Return the producer on another connection, in this epoch."""
+    copied = copy.copy(producer)
+    copied.wire, copied.epoch = wire, epoch
+    return copied
+
+
+def _sync_each_record_of(broker: Broker, topic: str) -> list[LogAppender]:
+    """Set flush.messages of the topic's partitions to 1; return their appenders."""
+    indexes = range(len(broker.services.metadata.image.topics[topic].partitions))
+    appenders = [broker.services.partitions.get(topic, index).appender for index in indexes]
+    for each in appenders:
+        each.flush_messages = 1
+    return appenders
