@@ -321,8 +321,8 @@ async def test_while_an_end_waits_for_the_disk_the_next_transaction_waits(
 
     async with busy_disk_threads(broker), Wire("127.0.0.1", broker.port) as other:
         ending = asyncio.ensure_future(producer.end(commit=True, version=5 if is_new else 3))
-        while not any(each.waits_for_flush for each in appenders):
-            await asyncio.sleep(0)  # noqa: ASYNC110 - a turn of the loop, not a pause
+        while not any(each.waits_for_flush for each in appenders):  # noqa: ASYNC110 - a turn of the loop, not a pause
+            await asyncio.sleep(0)
         assert (await producer_on(other, producer, epoch).describe()).transaction_state == "Ongoing"
         next_one = producer_on(other, producer, epoch + is_new)
         added = await next_one.add_as_broker({"t": [0]}) if is_new else await next_one.add({"t": [0]})
