@@ -9,6 +9,7 @@
 | `java` | Kafka's own tools of the same release, from Maven Central into `.peers/` |
 | `java_machine` | one Java machine whose objects tests use, for clients and tools |
 | `streams` | an application of Kafka Streams, and its processes |
+| `holding_proxy` | a proxy between clients and a broker that delays one request |
 | `connector` | Spark's connector for Kafka, likewise |
 | `maven` | fetches the jars |
 | `kcat` | kcat, from the distribution's packages |

@@ -128,3 +128,7 @@ def _translated() -> Iterator[None]:
         if error.args[0].code() in _FENCED:
             raise FencedError from error
         raise TransactionError from error
+    except SystemError as error:  # a fatal error during a callback
+        if not isinstance(error.__cause__, KafkaException):
+            raise
+        raise TransactionError from error
