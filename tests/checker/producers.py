@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as ConfluentProducer
 
-from odradek.client import BootstrapError, ProducerFencedError, TimeLimitError, TransactionAbortedError
+from odradek.client import BootstrapError, ProducerFencedError, TimeLimitError, TransactionAbortedError, TransportError
 from odradek.client import Producer as BundledProducer
 from odradek.client import Transaction as OpenTransaction
 from tests.checker.history import History, Outcome, Transaction, Write
@@ -190,7 +190,7 @@ async def _produce_as_bundled(run: Run) -> None:
                 await producer.start()
         except ProducerFencedError:
             continue
-        except BootstrapError:  # the server is just being killed
+        except (BootstrapError, TransportError):  # the server is just being killed
             await asyncio.sleep(0.02)
             continue
         usable = True
