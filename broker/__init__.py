@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `broker` | starts and stops every part |
+| `development` | `odradek dev`: a broker with its data in memory |
 | `startup` | the steps of a start: log directories, metadata store, creating the parts |
 | `descriptor_budget` | the limits of open files and connections |
 | `server`, `apis`, `handlers`, `request` | requests: sockets; the served APIs; one module an API; what handlers share |

@@ -34,7 +34,7 @@ from odradek.broker.structured_logging import StructuredLogger, configure
 from odradek.protocol.errors import KafkaError
 
 _LOG = StructuredLogger("odradek.broker")
-_STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, KafkaError, OSError)
+STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, KafkaError, OSError)
 
 
 def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
         overrides = dict(options.override) | (READ_ONLY if options.read_only else {})
         config = BrokerConfig.load(options.config, overrides)
     except ConfigError as error:
-        return _fail(error.problems)
+        return fail(error.problems)
     configure(config.log_level, "json" if config.log_format == "json" else "human")
     for warning in config.warnings:
         _LOG.warning("property without effect", property=warning)
@@ -65,18 +65,20 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
     if limit > before:
         _LOG.info("limit of descriptors raised", before=before, limit=limit)
     try:
-        return _runner()(serve(config, read_only=options.read_only))
-    except _STARTING_FAILS_WITH as error:
-        return _fail([error_text(error)])
+        return run_loop(serve(Broker(config, read_only=options.read_only)))
+    except STARTING_FAILS_WITH as error:
+        return fail([error_text(error)])
 
 
-async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
-    """Run a broker until a signal stops it or it fails; return the exit status. Raises what `Broker.start` raises."""
+async def serve(broker: Broker, on_start: Callable[[], None] = lambda: None) -> int:
+    """Run a broker until a signal stops it or it fails; return the exit status. Raises what `Broker.start` raises.
+
+    `on_start` is called when it accepts connections.
+    """
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    broker = Broker(config, read_only=read_only)
     gc.disable()  # a start allocates much that stays, and little garbage
     starting = loop.create_task(broker.start())
     stopping = loop.create_task(stop.wait())
@@ -88,6 +90,7 @@ async def serve(config: BrokerConfig, *, read_only: bool = False) -> int:
     else:
         starting.result()
         _LOG.info("started")
+        on_start()
         # The objects that exist now stay until the end, so the collector skips them from now on. Embedded brokers end
         # sooner, so they do not do this.
         gc.freeze()
@@ -116,13 +119,13 @@ def _first_line(path: str | None, config: BrokerConfig) -> dict[str, str | int]:
     }
 
 
-def _runner() -> Callable[[Coroutine[Any, Any, int]], int]:
-    """Return `run` of uvloop, or of asyncio where uvloop is not installed."""
+def run_loop(process: Coroutine[Any, Any, int]) -> int:
+    """Run on a loop of uvloop, or of asyncio where uvloop is not installed."""
     try:
         import uvloop
     except ImportError:
-        return asyncio.run
-    return uvloop.run
+        return asyncio.run(process)
+    return uvloop.run(process)
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
@@ -137,7 +140,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        type=_assignment,
+        type=assignment,
         help="a property, in place of the file's; may be repeated",
     )
     parser.add_argument("--read-only", action="store_true", help="serve a log directory without changing it")
@@ -148,14 +151,16 @@ def _parser(program: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _assignment(text: str) -> tuple[str, str]:
+def assignment(text: str) -> tuple[str, str]:
+    """Parse NAME=VALUE. Raises ArgumentTypeError."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.strip(), value.strip()
 
 
-def _fail(problems: list[str]) -> int:
+def fail(problems: list[str]) -> int:
+    """Print a line for each problem, and return the exit status of a failure."""
     for problem in problems:
         print(f"odradek: {problem}", file=sys.stderr)
     return 1

@@ -3,6 +3,7 @@
 | typed | runs |
 |---|---|
 | `odradek broker …` | `odradek.broker.__main__` |
+| `odradek dev …` | `odradek.broker.development` |
 | `odradek inspect …`, `odradek verify …` | `odradek.broker.inspection.command` |
 | `odradek topics …` and the rest of its group, `odradek dump-log …` | `odradek.client.__main__`, then its module |
 | `odradek metadata show …` | `odradek.broker.metadata_commands.command` |
@@ -36,6 +37,7 @@ class Command(NamedTuple):
 
 SERVER = {
     "broker": Command("Run a broker", "odradek.broker.__main__"),
+    "dev": Command("Run a broker for development, with its data in memory", "odradek.broker.development"),
 }
 METADATA = {
     "show": Command(
@@ -123,6 +125,8 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
         status = import_module("odradek.client.__main__").main(arguments, program)
     elif first in ("broker", "protocol", "pipeline"):
         status = import_module(f"odradek.{first}.__main__").main(rest, f"{program} {first}")
+    elif first == "dev":
+        status = import_module(SERVER["dev"].module).main(rest, f"{program} dev")
     elif first == "metadata":
         status = import_module(METADATA["show"].module).main(rest, f"{program} metadata")
     elif first in WITHOUT_ITS_GROUP:

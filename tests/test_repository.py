@@ -101,7 +101,7 @@ def test_the_architecture_names_modules_that_exist() -> None:
 
 
 def test_the_architecture_draws_the_layers_that_are_checked() -> None:
-    picture = re.search(r"```\n(__main__ .*?)```", text("ARCHITECTURE.md"), re.DOTALL)
+    picture = re.search(r"```\n(development .*?)```", text("ARCHITECTURE.md"), re.DOTALL)
     assert picture is not None
     drawn = [re.split(r" {3,}", line)[0].split() for line in picture[1].splitlines()]
     contract = tomllib.loads(text("pyproject.toml"))["tool"]["importlinter"]["contracts"][0]
