@@ -106,7 +106,7 @@ class LogDir:
         self._files = self._descriptors.retrying_files
         self.failure = DiskFailure(self._path, on_failure, clock)
         self.deletions = Deletions(self._files, clock, self.failure)
-        self._resources = LogResources(self._descriptors, clock, randomness, self.deletions, self.failure, on_flush)
+        self.resources = LogResources(self._descriptors, clock, randomness, self.deletions, self.failure, on_flush)
         self._lock: int | None = None
         self._recovery_points = OffsetCheckpoint(self._files, self._path, RECOVERY_POINTS)
         self._log_start_offsets = OffsetCheckpoint(self._files, self._path, LOG_START_OFFSETS)
@@ -184,8 +184,8 @@ class LogDir:
     def _identify(self, node_id: int, cluster_id: str | None) -> None:
         meta = read_meta_properties(self._files, self._path)
         if meta is None:
-            new_id = uuid_to_text(self._resources.randomness.uuid())
-            meta = MetaProperties(node_id, cluster_id or uuid_to_text(self._resources.randomness.uuid()), new_id)
+            new_id = uuid_to_text(self.resources.randomness.uuid())
+            meta = MetaProperties(node_id, cluster_id or uuid_to_text(self.resources.randomness.uuid()), new_id)
             write_meta_properties(self._files, self._path, meta)
         if meta.node_id != node_id:
             raise LogDirRefusedError(f"log directory {self._path} is of node {meta.node_id}, this is node {node_id}")
@@ -218,7 +218,7 @@ class LogDir:
                     directory,
                     *key,
                     config_for(key[0]),
-                    self._resources,
+                    self.resources,
                     Checkpointed(recovery_points.get(key), log_start_offsets.get(key), cleaned_offsets.get(key)),
                     is_clean=self.was_clean,
                     progress=progress,
@@ -264,7 +264,7 @@ class LogDir:
         directory = f"{self._path}/{partition_directory(topic, partition)}"
         try:
             check_for_others(self._files, directory)
-            log = create_log(directory, topic, partition, topic_id, config, self._resources)
+            log = create_log(directory, topic, partition, topic_id, config, self.resources)
         except OSError as error:
             raise self.failure.fail(f"creating {directory}", error) from error
         self.logs[topic, partition] = log
@@ -294,7 +294,7 @@ class LogDir:
         if log is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{partition}")
         source = str(log.directory)  # the real name, which may end in -00 for partition 0
-        target = f"{self._path}/{new_name(topic, partition, self._resources.randomness.uuid())}"
+        target = f"{self._path}/{new_name(topic, partition, self.resources.randomness.uuid())}"
         try:
             log.release()
             self._files.rename(source, target)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.replication.log_appender import LogAppender
+from odradek.broker.replication.appends.log_appender import LogAppender
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

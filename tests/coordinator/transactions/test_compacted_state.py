@@ -36,7 +36,7 @@ def compact(broker: Broker) -> list[tuple[int, int]]:
     logs = roll(broker)
     before = [_size(log) for log in logs]
     cleaner = broker.periodic_tasks.compaction.cleaner
-    clean = in_process(broker.log_dir._resources)
+    clean = in_process(broker.log_dir.resources)
     while cleaner.run_once(clean, SETTINGS):
         pass
     return list(zip(before, [_size(log) for log in logs], strict=True))
