@@ -18,7 +18,7 @@ def test_a_topic_is_copied_exactly_once_although_broker_and_copiers_are_killed(
 ) -> None:
     server = SERVERS[request.config.getoption("--server")](tmp_path, PROPERTIES).start()
     try:
-        outcome = kill_and_check(OneServer(server), tmp_path, 3, random.Random(2))
+        outcome = kill_and_check(OneServer(server), tmp_path, 3, random.Random(2), session_ms=1200)
     finally:
         server.kill()
     assert outcome.copied > 500
