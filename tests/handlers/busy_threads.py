@@ -6,11 +6,10 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 from odradek.broker.broker import Broker
-from odradek.broker.replication.appends.disk_threads import DISK_THREADS, SEARCH_THREADS, WRITER_THREADS, DiskThreads
+from odradek.broker.replication.appends.disk_threads import DISK_THREADS, SEARCH_THREADS
 
 
 @asynccontextmanager
@@ -23,7 +22,7 @@ async def busy_disk_threads(broker: Broker) -> AsyncIterator[None]:
 @asynccontextmanager
 async def busy_writer_threads(broker: Broker) -> AsyncIterator[None]:
     """The same of the threads that write large batches."""
-    async with _busy([partial(_write, broker.services.partitions.threads)] * WRITER_THREADS):
+    async with _busy([each.run for each in broker.services.partitions.threads.writers]):
         yield
 
 
@@ -32,11 +31,6 @@ async def busy_search_threads(broker: Broker) -> AsyncIterator[None]:
     """The same of the threads that search for times in large batches."""
     async with _busy([broker.services.partitions.threads.search] * SEARCH_THREADS):
         yield
-
-
-def _write(threads: DiskThreads, function: Callable[..., Any]) -> asyncio.Future[Any]:
-    """Run `function` on the writer with the shortest queue."""
-    return threads.least_busy_writer().run(function)
 
 
 @asynccontextmanager

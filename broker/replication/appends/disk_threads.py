@@ -50,7 +50,7 @@ class DiskThreads:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._decodable = DECODED_IN_A_TURN
-        self._writers = [WriterThread(loop, f"writer-{number}") for number in range(WRITER_THREADS)]
+        self.writers = [WriterThread(loop, f"writer-{number}") for number in range(WRITER_THREADS)]
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
         self._search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="search")
 
@@ -73,7 +73,7 @@ class DiskThreads:
 
     def least_busy_writer(self) -> WriterThread:
         """Return the writer with the shortest queue. Keep submitting a log's work to it until its queue is empty."""
-        return min(self._writers, key=_WAITING)
+        return min(self.writers, key=_WAITING)
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Run other disk work, in no particular order."""
@@ -95,7 +95,7 @@ class DiskThreads:
     async def close(self) -> None:
         """Wait until all work is done and the threads have ended."""
         # A writer thread waits for the other threads to end, so that the event loop does not.
-        await self._writers[0].run(self._search.shutdown)
-        await self._writers[0].run(self._disk.shutdown)
-        for writer in self._writers:
+        await self.writers[0].run(self._search.shutdown)
+        await self.writers[0].run(self._disk.shutdown)
+        for writer in self.writers:
             await writer.close()
