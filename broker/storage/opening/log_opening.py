@@ -301,6 +301,10 @@ class LogOpener:
                 _LOG.warning("dropping the segments from %s on, which begin before offset %d", segment, end_offset)
                 self._drop(unflushed[index:])
                 break
+            if index and segment.base_offset > end_offset and self._is_hole(unflushed[index - 1], segment):
+                _LOG.warning("dropping the segments from %s on: batches from offset %d are lost", segment, end_offset)
+                self._drop(unflushed[index:])
+                break
             _LOG.debug("recovering %s, %d of %d bytes of its log done", segment, done, total)
             if index:
                 # Keep the state: the snapshot that was just written has only the last batch of each producer.
@@ -318,6 +322,17 @@ class LogOpener:
                 self._drop(unflushed[index + 1 :])
                 break
         return end_offset
+
+    def _is_hole(self, before: Segment, segment: Segment) -> bool:
+        """Return whether the offsets that are missing between two segments were there before a power cut.
+
+        It may keep the bytes of a later file and lose those of an earlier one that was not synced yet. Compaction takes
+        offsets out, too, but only below its checkpoint; the replica of a leader that compacts has gaps anywhere, but
+        no empty segment before the last. (Apache Kafka keeps the later segments, and with them the hole.)
+        """
+        if segment.base_offset <= (self._checkpointed.cleaned_offset or 0):
+            return False
+        return before.size == 0 or not self._config.is_compacted
 
     def _reporter(self, segment: Segment, done: int, total: int) -> SegmentProgress:
         progress = self._progress

@@ -1,10 +1,10 @@
 """Recover a log after an unclean stop: check everything from the recovery point on.
 
 Everything below the recovery point was synced. From the segment that holds it on, each batch is read whole. The log
-ends before the first batch that is cut off, has a wrong checksum or an offset that does not ascend: that batch,
-everything behind it and the segments behind it are dropped. On the way everything derived from the log is rebuilt: the
-indexes, the leader epochs that the checkpoint lacks, the transaction index, the producers' snapshots. The state of the
-producers is carried from segment to segment, and becomes the log's.
+ends before the first batch that is cut off, has a wrong checksum or an offset that does not ascend, and before a hole
+between two segments: that batch, everything behind it and the segments behind it are dropped. On the way everything
+derived from the log is rebuilt: the indexes, the leader epochs that the checkpoint lacks, the transaction index, the
+producers' snapshots. The state of the producers is carried from segment to segment, and becomes the log's.
 """
 
 from __future__ import annotations

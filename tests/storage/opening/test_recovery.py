@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from odradek.broker.storage.append.origin import Origin
@@ -106,6 +108,27 @@ def test_a_torn_last_batch_is_cut_off(tmp_path: Path, cut: int) -> None:
     log_dir, log = reopened(tmp_path)
     lost = -(-min(cut, size) // (size // (COUNT - int(path.stem))))
     assert_works_on(log, values[: COUNT - lost])
+    log_dir.close()
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact"])
+@pytest.mark.parametrize("segment", [0, 1, 2])
+def test_segments_behind_one_that_lost_all_its_bytes_are_dropped(tmp_path: Path, segment: int, policy: str) -> None:
+    """A power cut may keep the bytes of a later file only: an fsync of the earlier one was still to come."""
+    values = fill(tmp_path)
+    path = segment_files(tmp_path, ".log")[segment]
+    os.truncate(path, 0)
+    log_dir, log = reopened(tmp_path, msgspec.structs.replace(CONFIG, cleanup_policy=frozenset({policy})))
+    assert_works_on(log, values[: int(path.stem)])
+    log_dir.close()
+
+
+def test_segments_behind_one_that_lost_whole_batches_are_dropped(tmp_path: Path) -> None:
+    values = fill(tmp_path)
+    path = segment_files(tmp_path, ".log")[1]
+    os.truncate(path, len(numbered(int(path.stem))))
+    log_dir, log = reopened(tmp_path)
+    assert_works_on(log, values[: int(path.stem) + 1])
     log_dir.close()
 
 
