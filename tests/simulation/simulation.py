@@ -117,6 +117,9 @@ class _Run:
         deleted = self.history.deleted
         if not world.failures and not self._wait(lambda: not self.invariants.leftovers(deleted), DELETED_SECONDS):
             world.fail(f"{DELETED_SECONDS} s after healing: {'; '.join(self.invariants.leftovers(deleted))}")
+        # The ends of transactions were written after the replicas were in sync.
+        if not world.failures and not self._wait(self.invariants.in_sync, IN_SYNC_SECONDS):
+            world.fail(f"not in sync {IN_SYNC_SECONDS} s after the last transaction: {self.invariants.describe()}")
         if not world.failures:
             self.invariants.check_healed()
 
