@@ -1,4 +1,4 @@
-"""What can be known of docker/ without a container engine: that its files are sound and agree with each other."""
+"""The files of docker/ are sound and agree with each other, as far as that shows without a container engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be known of docker/cluster.yaml without a container engine: its parts agree with each other."""
+"""The parts of docker/cluster.yaml agree with each other, as far as that shows without a container engine."""
 
 from __future__ import annotations
 

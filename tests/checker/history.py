@@ -1,4 +1,4 @@
-"""What clients did and saw: transactions with their outcomes, and the records that readers read.
+"""The history of a run: transactions with their outcomes, and the records that readers read.
 
 Every record has a value of its own, so that it can be found again.
 """

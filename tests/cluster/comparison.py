@@ -1,4 +1,4 @@
-"""What must hold after each scenario: every acknowledged record is once at its offset, and the replicas are equal."""
+"""The comparison after each scenario: every acknowledged record is once at its offset, and the replicas are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the clients of a run did and saw, and the contradictions in it.
+"""The history of a run: the actions and observations of its clients, and the contradictions in it.
 
 | event | contradiction |
 |---|---|

@@ -1,4 +1,4 @@
-"""What must hold between the brokers at any moment, looked at from outside.
+"""The invariants between the brokers at any moment, checked from outside.
 
 `check` is called again and again during a run:
 

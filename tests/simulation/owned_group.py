@@ -1,4 +1,4 @@
-"""What the members of one group were told and what they committed, and the contradictions in it.
+"""The assignments and commits of the members of one group, and the contradictions in them.
 
 | event | contradiction |
 |---|---|

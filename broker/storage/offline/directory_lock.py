@@ -1,4 +1,4 @@
-"""Whether a broker holds the lock of a log directory, without taking it.
+"""A look at the lock of a log directory: does a broker hold it? The lock is not taken.
 
 | broker | its lock on `.lock` |
 |---|---|

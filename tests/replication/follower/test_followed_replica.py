@@ -1,4 +1,4 @@
-"""What each row of a leader's response does to the log of a follower."""
+"""The effects of each row of a leader's response on the log of a follower."""
 
 from __future__ import annotations
 

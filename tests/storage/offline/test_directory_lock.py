@@ -1,4 +1,4 @@
-"""Whether a broker holds the lock of a directory, for the locks of both brokers."""
+"""The lock of a directory is seen while a broker holds it, for the locks of both brokers."""
 
 from __future__ import annotations
 
