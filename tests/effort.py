@@ -1,4 +1,4 @@
-"""The number of cases that a test tries: in `make test-fast` a fifth of random ones and of long tables, and one event loop."""
+"""The number of cases a test tries: in `make test-fast` a fifth of random ones and long tables, on one event loop."""
 
 from __future__ import annotations
 
