@@ -1,4 +1,4 @@
-"""The events of a transactional id.
+"""The events of a transactional id, and the effects of a transition.
 
 | event | comes from | reply |
 |---|---|---|
@@ -19,8 +19,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from odradek.broker.coordinator.runtime.events import Event, ProducerIdAndEpoch
-from odradek.broker.coordinator.transactions.transaction import NO_PRODUCER_ID, TopicPartition
+from odradek.broker.coordinator.runtime.events import Effects, Event, ProducerIdAndEpoch
+from odradek.broker.coordinator.transactions.transaction import NO_PRODUCER_ID, TopicPartition, Transaction
 
 
 class InitProducerId(Event, frozen=True):
@@ -78,3 +78,9 @@ class MarkersRefused(msgspec.Struct, frozen=True):
 
     producer_id: int
     producer_epoch: int
+
+
+class Transition(Effects, kw_only=True):
+    """Effects that replace the state of an id by `after`; it has fields that are not in the record."""
+
+    after: Transaction

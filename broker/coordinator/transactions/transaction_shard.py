@@ -43,12 +43,6 @@ CompleteAgain = Callable[[Any, Callable[[Any], None]], None]
 """Submits the event again after a while: its record could not be written."""
 
 
-class Transition(Effects, kw_only=True):
-    """Effects that replace the state of an id by `after`; it has fields that are not in the record."""
-
-    after: Transaction
-
-
 class TransactionShard:
     """The states by transactional id; a `CoordinatorShard`.
 
@@ -176,8 +170,10 @@ class TransactionShard:
         after: Transaction,
         pending_reply: PendingReply | None = None,
         reply: Reply | None = None,
-    ) -> Transition:
-        effects = Transition(after=after, records=[record_of(transactional_id, after, self._transaction_version())])
+    ) -> events.Transition:
+        effects = events.Transition(
+            after=after, records=[record_of(transactional_id, after, self._transaction_version())]
+        )
         if pending_reply is not None and reply is not None:
             effects.replies = [(pending_reply, reply)]
         if after.status in PREPARED:
@@ -209,7 +205,7 @@ class TransactionShard:
         """Do nothing: the topic has no transactions itself."""
 
     def event_completed(self, key: str, effects: Effects, error: KafkaError | None) -> None:
-        if error is None and isinstance(effects, Transition):
+        if error is None and isinstance(effects, events.Transition):
             self.transactions[key] = effects.after
 
     def append_completed(self, key: str, follow_up: Any, error: ErrorCode | None, now_ms: int) -> Effects:  # noqa: ARG002
