@@ -45,10 +45,18 @@ class ApiRow(NamedTuple):
     advertised_from: int | None = None
 
 
+Handle = Callable[[Any, RequestContext, Any], Answer]
+"""The function of a handler, of services, context and request."""
+
+
 class Handler(NamedTuple):
     """An API that is served, with the two functions of its handler."""
 
     api: Api
     row: ApiRow
-    handle: Callable[[Any, RequestContext, Any], Answer]
+    handle: Handle
     error_response: Callable[[Any, ErrorCode, str], Result]
+
+
+Interceptor = Callable[[Handler], Handle]
+"""Returns a function that is called in place of the handler's, which it may call, for tests and for tracing."""

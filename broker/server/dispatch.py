@@ -33,7 +33,7 @@ from odradek.broker.request.context import CloseConnection, ConnectionContext, R
 from odradek.broker.request.handler import Handler, Result
 from odradek.broker.request.time_slices import ClientDisconnected, Steps, TimeSlices, is_steps
 from odradek.broker.server.flow_control import FileSlice, release_all
-from odradek.broker.server.routes import API_VERSIONS, Answers, Pending, Route
+from odradek.broker.server.routes import API_VERSIONS, Answers, Pending, Route, Routes
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
@@ -74,7 +74,8 @@ class Dispatcher:
         self._metrics = metrics
         self._monotonic = clock.monotonic
         self._handlers = handlers
-        self._routes: dict[tuple[int, int], Route] = {}  # created by the first request
+        self.routes = Routes(handlers, metrics)
+        self._routes = self.routes.by_version
 
     def dispatch(self, frame: memoryview, connection: ConnectionContext, answers: Answers) -> Pending | None:
         """Answer the request in `frame` into `answers`, or return it as a Pending.
@@ -89,7 +90,7 @@ class Dispatcher:
                 connection.last_header = RepeatedHeader(frame, api_key, version, client_id, offset)
         else:
             api_key, version, client_id, offset = last.api_key, last.api_version, last.client_id, last.offset
-        route = self._routes.get((api_key, version)) or self._new_route(api_key, version)
+        route = self._routes.get((api_key, version)) or self.routes.create(api_key, version)
         if route is None:
             self._answer_unknown_api_versions(correlation_id, answers)
             return None
@@ -322,24 +323,6 @@ class Dispatcher:
     def _record_unexpected(self, error: BaseException, metrics: ApiMetrics, context: RequestContext) -> None:
         self._metrics.unexpected_errors += 1
         _LOG.exception("request failed", error, **_request_fields(metrics, context))
-
-    def _new_route(self, api_key: int, version: int) -> Route | None:
-        """Create the route of a version of an API; return None for ApiVersions of an unknown version.
-
-        Raises RemoteProtocolError for any other API or version that is not served.
-        """
-        handler = self._handlers.get(api_key)
-        if handler is None:
-            raise RemoteProtocolError(f"API key {api_key} is not served")
-        row = handler.row
-        if row.min_version <= version <= row.max_version:
-            route = self._routes[api_key, version] = Route(handler, version, self._metrics)
-            return route
-        if api_key == API_VERSIONS:
-            return None
-        raise RemoteProtocolError(
-            f"{handler.api.name} version {version} is not served, only {row.min_version} to {row.max_version}"
-        )
 
     def _answer_unknown_api_versions(self, correlation_id: int, answers: Answers) -> None:
         handler = self._handlers[API_VERSIONS]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any, Final
 
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.handler import Handler, Result
+from odradek.broker.request.handler import Handle, Handler, Interceptor, Result
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.server.flow_control import FileSlice, release_all
 from odradek.protocol.code_generation.error_counts import error_counter
@@ -19,6 +20,7 @@ from odradek.protocol.codec import (
     encoder,
     encoder_in_steps,
 )
+from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.framing import SIZE_PREFIX
 from odradek.protocol.header import response_start_packer
 from odradek.protocol.schema import Message
@@ -102,6 +104,57 @@ class Route:
         if self._follower_metrics is not None and (request.replica_id >= 0 or request.replica_state.replica_id >= 0):
             return self._follower_metrics
         return self._metrics
+
+
+class Routes:
+    """The routes of a broker, `by_version`, each created by its first request, and what intercepts their requests."""
+
+    def __init__(self, handlers: Mapping[int, Handler], metrics: Metrics) -> None:
+        self.by_version: dict[tuple[int, int], Route] = {}
+        self._handlers = handlers
+        self._metrics = metrics
+        self._interceptors: list[Interceptor] = []  # the innermost first
+
+    def create(self, api_key: int, version: int) -> Route | None:
+        """Create the route of a version of an API; return None for ApiVersions of an unknown version.
+
+        Raises RemoteProtocolError for any other API or version that is not served.
+        """
+        handler = self._handlers.get(api_key)
+        if handler is None:
+            raise RemoteProtocolError(f"API key {api_key} is not served")
+        row = handler.row
+        if row.min_version <= version <= row.max_version:
+            route = self.by_version[api_key, version] = Route(handler, version, self._metrics)
+            route.handle = self._intercepted(handler)
+            return route
+        if api_key == API_VERSIONS:
+            return None
+        raise RemoteProtocolError(
+            f"{handler.api.name} version {version} is not served, only {row.min_version} to {row.max_version}"
+        )
+
+    def add_interceptor(self, interceptor: Interceptor, *, outermost: bool = False) -> None:
+        """Pass the requests of all APIs through `interceptor` from now on, the innermost or the outermost of all.
+
+        Without interceptors the handlers are called directly, so they cost nothing.
+        """
+        self._interceptors.insert(len(self._interceptors) if outermost else 0, interceptor)
+        self._set_handles()
+
+    def remove_interceptor(self, interceptor: Interceptor) -> None:
+        """Pass no more requests through `interceptor`. Raises ValueError if it was not added."""
+        self._interceptors.remove(interceptor)
+        self._set_handles()
+
+    def _set_handles(self) -> None:
+        for (api_key, _), route in self.by_version.items():
+            route.handle = self._intercepted(self._handlers[api_key])
+
+    def _intercepted(self, handler: Handler) -> Handle:
+        for interceptor in self._interceptors:
+            handler = handler._replace(handle=interceptor(handler))
+        return handler.handle
 
 
 Encoded = tuple[bytearray, list[tuple[int, FileSlice]]]

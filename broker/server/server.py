@@ -87,8 +87,10 @@ class Server:
         self._metrics = metrics
         self._clock = clock
         limit = config.broker.socket_request_without_records_max_bytes
-        dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit)
-        self.connections = Connections(config, dispatcher, metrics, clock, self._loop, run_in_thread, most_connections)
+        self.dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit)
+        self.connections = Connections(
+            config, self.dispatcher, metrics, clock, self._loop, run_in_thread, most_connections
+        )
         self.listeners = [new_listener(endpoint, self.connections, metrics) for endpoint in config.broker.listeners]
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_at = clock.monotonic()

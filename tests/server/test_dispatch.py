@@ -13,7 +13,7 @@ from odradek.broker.apis.table import ROWS
 from odradek.broker.clock import SystemClock
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.context import ConnectionContext
-from odradek.broker.request.handler import ApiRow, Handler
+from odradek.broker.request.handler import Answer, ApiRow, Handle, Handler, Interceptor
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.routes import Answers
 from odradek.protocol import header
@@ -161,3 +161,31 @@ def test_a_handler_is_looked_up_by_its_first_request() -> None:
     answer(request, using)
     answer(request, using)
     assert looked_up == [3]
+
+
+def test_interceptors_see_all_requests_while_they_are_there() -> None:
+    using = dispatcher()
+    frame = struct.pack(">hhih", 18, 0, 7, -1)  # ApiVersions 0
+    seen: list[str] = []
+
+    def named(name: str) -> Interceptor:
+        def intercept(handler: Handler) -> Handle:
+            def handle(*arguments: Any) -> Answer:
+                seen.append(name)
+                return handler.handle(*arguments)
+
+            return handle
+
+        return intercept
+
+    outer, inner = named("outer"), named("inner")
+    expected = answer(frame, using)
+    using.routes.add_interceptor(outer, outermost=True)
+    using.routes.add_interceptor(inner)
+
+    assert answer(frame, using) == expected
+    assert seen == ["outer", "inner"]
+    using.routes.remove_interceptor(outer)
+    using.routes.remove_interceptor(inner)
+    assert answer(frame, using) == expected
+    assert len(seen) == 2
