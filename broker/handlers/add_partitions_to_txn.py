@@ -19,7 +19,7 @@ INVALID_PRODUCER_EPOCH below version 2.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.coordinator.transactions.events import AddPartitions
@@ -94,44 +94,58 @@ async def _wait(reply: Awaitable[Structure], response: AddPartitionsToTxnRespons
 def _handle_brokers(
     services: Services, context: RequestContext, transactions: list[AddPartitionsToTxnTransaction]
 ) -> Steps[Answer]:
-    results: list[Errors | Awaitable[Errors]] = []
+    response = AddPartitionsToTxnResponse(results_by_transaction=[])
+    waiting: list[tuple[AddPartitionsToTxnTransaction, AddPartitionsToTxnResult, Awaitable[Errors]]] = []
     for each in transactions:
+        result = AddPartitionsToTxnResult(each.transactional_id)
+        response.results_by_transaction.append(result)
         known, unknown = yield from _look_up(services, each.topics)
-        if unknown:
-            results.append(_errors_of_unknown(known, unknown))
-            continue
-        results.append(
-            services.transactions.add_partitions(
+        errors = (
+            _errors_of_unknown(known, unknown)
+            if unknown
+            else services.transactions.add_partitions(
                 each.transactional_id, each.producer_id, each.producer_epoch, [*known], adds=not each.verify_only
             )
         )
-    if any(not isinstance(errors, Mapping) for errors in results):
-        return _wait_for_all(services, context, transactions, results)
-    return (yield from _response(transactions, [errors for errors in results if isinstance(errors, Mapping)]))
+        if isinstance(errors, Mapping):
+            # At once: the errors of all transactions are some 10 objects each, and collecting garbage took a second.
+            yield from _set_rows(response, result, each.topics, errors)
+        else:
+            waiting.append((each, result, errors))
+    return _wait_for_all(services, context, response, waiting) if waiting else _finished(response)
 
 
 async def _wait_for_all(
     services: Services,
     context: RequestContext,
-    transactions: list[AddPartitionsToTxnTransaction],
-    results: list[Errors | Awaitable[Errors]],
+    response: AddPartitionsToTxnResponse,
+    waiting: list[tuple[AddPartitionsToTxnTransaction, AddPartitionsToTxnResult, Awaitable[Errors]]],
 ) -> AddPartitionsToTxnResponse:
-    waiting = [asyncio.ensure_future(errors) for errors in results if not isinstance(errors, Mapping)]
-    ended = iter(await asyncio.gather(*waiting))
-    all_errors = [errors if isinstance(errors, Mapping) else next(ended) for errors in results]
-    return await services.time_slices.finish(_response(transactions, all_errors), context.connection)
+    all_errors = await asyncio.gather(*(errors for _, _, errors in waiting))
+
+    def set_all_rows() -> Steps[None]:
+        for (each, result, _), errors in zip(waiting, all_errors, strict=True):
+            yield from _set_rows(response, result, each.topics, errors)
+
+    await services.time_slices.finish(set_all_rows(), context.connection)
+    return _finished(response)
 
 
-def _response(
-    transactions: list[AddPartitionsToTxnTransaction], results: Iterable[Errors]
-) -> Steps[AddPartitionsToTxnResponse]:
-    response = AddPartitionsToTxnResponse(results_by_transaction=[])
-    for each, errors in zip(transactions, results, strict=True):
-        if any(error is not None and error.code is ErrorCode.UNSUPPORTED_VERSION for error in errors.values()):
-            return AddPartitionsToTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-        rows = yield from _rows(each.topics, errors)
-        response.results_by_transaction.append(AddPartitionsToTxnResult(each.transactional_id, rows))
-    return response
+def _finished(response: AddPartitionsToTxnResponse) -> AddPartitionsToTxnResponse:
+    """Return the response, without rows if it is refused as a whole."""
+    return AddPartitionsToTxnResponse(error_code=response.error_code) if response.error_code else response
+
+
+def _set_rows(
+    response: AddPartitionsToTxnResponse,
+    result: AddPartitionsToTxnResult,
+    topics: list[AddPartitionsToTxnTopic],
+    errors: Errors,
+) -> Steps[None]:
+    """Set the rows of one transaction. Its UNSUPPORTED_VERSION refuses the whole request."""
+    if any(error is not None and error.code is ErrorCode.UNSUPPORTED_VERSION for error in errors.values()):
+        response.error_code = ErrorCode.UNSUPPORTED_VERSION
+    result.topic_results = yield from _rows(topics, errors)
 
 
 def _look_up(
