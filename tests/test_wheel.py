@@ -29,7 +29,7 @@ async def main():
     async with Broker() as broker:
         async with Producer(broker.bootstrap) as producer:
             await producer.send_and_wait("t", b"small")
-            await producer.send_and_wait("t", bytes(100_000))  # on a writer thread
+            await producer.send_and_wait("t", bytes(200_000))  # on a writer thread
         async with Consumer(broker.bootstrap, auto_offset_reset="earliest") as consumer:
             consumer.assign([TopicPartition("t", 0)])
             sizes = []

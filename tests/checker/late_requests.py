@@ -47,7 +47,7 @@ from tests.peers.transactional.raw import (
 )
 from tests.wire import Wire
 
-SOURCE, SOURCE_PARTITIONS = "source", 20
+SOURCE, SOURCE_PARTITIONS = "source", 40
 """The topic whose offsets are committed: with long metadata, those of all partitions are a large append."""
 _LONG = "x" * 4000
 _MOST_KEPT = 30

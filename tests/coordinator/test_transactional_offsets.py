@@ -49,7 +49,7 @@ P1, P2 = ProducerIdAndEpoch(1, 0), ProducerIdAndEpoch(2, 0)
 UNSTABLE = ErrorCode.UNSTABLE_OFFSET_COMMIT
 DAY_MS = 24 * 60 * 60 * 1000
 LARGE = "m" * 4000
-"""The metadata of an offset: 20 of them make a batch that a writer thread appends."""
+"""The metadata of an offset: 40 of them make a batch that a writer thread appends."""
 
 
 class Transactions:
@@ -158,7 +158,7 @@ async def test_an_offset_shows_when_the_transaction_is_committed(start: Start, c
 async def test_a_marker_is_answered_when_its_offsets_show(transactions: Transactions) -> None:
     groups = transactions.broker.services.groups
     async with busy_writer_threads(transactions.broker):
-        large = transactions.submit(P1, dict.fromkeys(range(30), 7), metadata=LARGE)
+        large = transactions.submit(P1, dict.fromkeys(range(40), 7), metadata=LARGE)
         small = transactions.submit(P2, {0: 8}, "h")
         shown = groups.write_marker(0, transactions.marker(P1))
         assert shown is not None

@@ -11,8 +11,9 @@ from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShar
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.loading import LoadedLog
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
+from odradek.broker.coordinator.transactions.events import Transition
 from odradek.broker.coordinator.transactions.transaction import PREPARED, Transaction
-from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard, Transition
+from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.leaders import leadership

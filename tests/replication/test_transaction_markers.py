@@ -9,6 +9,7 @@ import pytest
 
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.transaction_markers import TransactionMarker, append_marker, write_marker
 from odradek.broker.storage.append.append_info import AppendInfo
@@ -140,7 +141,7 @@ async def test_a_marker_behind_a_large_append_waits_for_it(log_dir: LogDir, thre
     leading = LeadingWithPurgatory(log_dir, threads)
     leading.apply(SELF)
     open_transaction(leading.partition)
-    large = leading.partition.append_as_leader(batch(bytes(100_000)), 1, NOW)
+    large = leading.partition.append_as_leader(batch(bytes(LARGE_APPEND_BYTES)), 1, NOW)
     assert isinstance(large, asyncio.Future)
 
     refused, written = write(leading, COMMIT._replace(producer_epoch=3)), write(leading)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES
 from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
 from odradek.broker.storage.disk.files import BytesLike, OsFiles
 from odradek.broker.storage.index.transaction_index import AbortedTransaction, TransactionIndex
@@ -17,7 +18,7 @@ from tests.handlers.requests import batch, create, fetch, produce, values_in
 from tests.wire import Wire
 
 DEFECT = ZeroDivisionError
-LARGE = 100_000  # bytes: it is appended on a thread
+LARGE = LARGE_APPEND_BYTES  # bytes: it is appended on a thread
 
 
 @pytest.mark.parametrize("value_bytes", [1, LARGE])

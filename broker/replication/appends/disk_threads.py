@@ -2,7 +2,7 @@
 
 | threads | work | order |
 |---|---|---|
-| writers (2) | appends of 64 KiB and more, and work that must follow them | first in, first out, in each thread |
+| writers (2) | appends of 128 KiB and more, and work that must follow them | first in, first out, in each thread |
 | search (2) | offsets by time, if more than 64 KiB must be decoded | first in, first out |
 | disk (up to 16) | fsync, checkpoints, opening and deleting directories | none |
 

@@ -11,13 +11,14 @@ from odradek.broker.broker import Broker
 from odradek.broker.coordinator.runtime.events import PendingReply, ProducerIdAndEpoch
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.broker.purgatory import DelayedOperation
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.counters import TOPIC, Add, Counters
 
-LARGE = b"x" * 100_000
+LARGE = b"x" * LARGE_APPEND_BYTES
 TOO_LARGE = b"x" * 400_000
 PRODUCER = ProducerIdAndEpoch(7, 0)
 

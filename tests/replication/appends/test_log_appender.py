@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.replication.appends.disk_threads import DECODED_IN_A_TURN, DiskThreads
-from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES, LogAppender
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES, MOST_DECODED_BYTES, LogAppender
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.log_config import LogConfig
@@ -107,7 +107,9 @@ async def test_a_small_append_that_expands_a_little_ends_at_once(
     log_dir: LogDir, threads: DiskThreads, codec: Codec
 ) -> None:
     appending = Appending(log_dir, threads, **COMPACTED)
-    assert isinstance(appending.appender.append_as_leader(batch(LARGE[:-100], codec=codec), 0, NOW), AppendInfo)
+    assert isinstance(
+        appending.appender.append_as_leader(batch(LARGE[: MOST_DECODED_BYTES - 100], codec=codec), 0, NOW), AppendInfo
+    )
 
 
 async def test_a_small_append_that_expands_too_far_fails_its_future(log_dir: LogDir, threads: DiskThreads) -> None:
