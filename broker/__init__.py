@@ -2,7 +2,7 @@
 
 | module | what |
 |---|---|
-| `broker` | starts and stops every part |
+| `broker`, `run` | a broker as an object of a program; one run of it, which starts and stops every part |
 | `development` | `odradek dev`: a broker with its data in memory |
 | `startup` | the steps of a start: log directories, metadata store, creating the parts |
 | `descriptor_budget` | the limits of open files and connections |

@@ -1,82 +1,33 @@
-"""The composition root: starts and stops the parts of a broker in order; `startup` creates them.
+"""A broker as an object of a program: its configuration, its runs, its temporary directory.
 
-```
-start   threads ─► status pages ─► log directories (lock, identity, recovery) ─► metadata store ─► bind sockets
-        ─► join the cluster: image, controller ─► lead partitions ─► periodic tasks ─► accept connections
-        (in a cluster of several, sockets listen before this broker is registered as running)
-stop    leave the partitions to other brokers ─► close listeners ─► answer delayed requests
-        ─► answer received requests, close connections ─► end periodic tasks ─► end appends, flush logs
-        ─► leave the cluster ─► close the store
-        ─► close logs, write the clean marker, unlock
-```
-
-If a part fails to start, the parts before it stop again, in reverse order. If the metadata store fails later, or the
-log directory that contains it, `failed` is set and no log directory is marked clean; the owner must stop the broker, as
-Kafka halts then. If another log directory fails, the broker continues without it.
+`run` has the order of a start and a stop.
 """
 
 from __future__ import annotations
 
-import asyncio
 import shutil
+from asyncio import Event
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.config import BrokerConfig
-from odradek.broker.descriptor_budget import current_budget
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
-from odradek.broker.metadata.adoption import adopt_if_due
-from odradek.broker.metadata.deleted_topics import SWEEP_INTERVAL_MS, sweep
-from odradek.broker.metadata.leaders.elections import balance_leaders
-from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.producer_id_blocks import skip_known_ids
-from odradek.broker.metadata.registration import advertised_listeners
-from odradek.broker.metadata.store.sqlite import SqliteStore
 from odradek.broker.metadata.store.store import MetadataStore
-from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
-from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
+from odradek.broker.metrics.collectors.group_lag import GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness, SystemRandomness
-from odradek.broker.replication.appends.disk_threads import DiskThreads
-from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
+from odradek.broker.run import Run, Surroundings
+from odradek.broker.server.routes import Routes
 from odradek.broker.server.server import Server
 from odradek.broker.startup.embedded_config import READ_ONLY, embedded_config
-from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
 from odradek.broker.startup.machine import Machine
-from odradek.broker.startup.metadata_store import (
-    SEEN_REVISION_INTERVAL_MS,
-    Readiness,
-    SeenRevision,
-    check_alone,
-    check_leader_epochs,
-    directories_state,
-    open_shared_store,
-    shared_cluster_id,
-    store_path,
-)
-from odradek.broker.startup.parts import Foundation, Parts, build
-from odradek.broker.startup.status_pages import start_status_pages
 from odradek.broker.storage.disk.files import OsFiles, UnsyncedFiles
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
-from odradek.broker.structured_logging import StructuredLogger
-from odradek.broker.tasks import BackgroundTasks
-from odradek.protocol.errors import KafkaError
-
-_LOG = StructuredLogger(__name__)
-
-FINISH_SECONDS = 1.0
-"""The longest time for which a stopping broker waits until clients have received their last responses."""
-FINISH_SECONDS_TEMPORARY = 0.02
-"""The same for a broker in its own temporary directory, whose clients can lose nothing any more."""
-DRAIN_SECONDS = 30.0
-"""The longest time for which a stopping broker waits until others lead its partitions."""
 
 
 class Broker:
@@ -108,28 +59,18 @@ class Broker:
         if not isinstance(config, BrokerConfig):
             config, self._temporary = embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
         self.config = config
-        self._read_only = read_only
-        self._budget = current_budget(len(config.log_dirs))
-        self.metrics = Metrics()
-        self.failed = asyncio.Event()
-        self.metrics_port = -1
-        self.services: Services  # these four exist after `start`
-        self.log_dirs: LogDirs
-        self.periodic_tasks: PeriodicTasks
-        self.group_lag: GroupLag
-        self._clock = clock or SystemClock()
-        self._randomness = randomness or SystemRandomness()
-        self._machine = machine or Machine(new_files=OsFiles if self._temporary is None else UnsyncedFiles)
-        self._stack = AsyncExitStack()
-        self._server: Server | None = None
-        self._partitions: Partitions | None = None
-        self._gauges = BrokerGauges()
-        self._shared_store = store
-        self._is_member = store is not None or bool(config.metadata_etcd_endpoints)  # of a cluster of several brokers
-        self._readiness = Readiness()
-        self._seen_revision: SeenRevision | None = None
-        self._is_clean = not read_only and self._temporary is None
-        self._has_started = False
+        self.clock = clock or SystemClock()
+        self._run = Run(
+            Surroundings(
+                config=config,
+                clock=self.clock,
+                randomness=randomness or SystemRandomness(),
+                machine=machine or Machine(new_files=OsFiles if self._temporary is None else UnsyncedFiles),
+                store=store,
+                read_only=read_only,
+                is_temporary=self._temporary is not None,
+            )
+        )
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -141,9 +82,40 @@ class Broker:
         await self.stop()
 
     @property
+    def failed(self) -> Event:
+        """Set when the broker cannot go on: its owner must stop it."""
+        return self._run.failed
+
+    @property
+    def metrics(self) -> Metrics:
+        return self._run.metrics
+
+    @property
+    def services(self) -> Services:
+        """What the handlers of requests work with; exists after the first start, as do the next three."""
+        return self._run.services
+
+    @property
+    def log_dirs(self) -> LogDirs:
+        return self._run.log_dirs
+
+    @property
+    def periodic_tasks(self) -> PeriodicTasks:
+        return self._run.periodic_tasks
+
+    @property
+    def group_lag(self) -> GroupLag:
+        return self._run.group_lag
+
+    @property
     def log_dir(self) -> LogDir:
         """The first of the log directories."""
         return self.log_dirs.first
+
+    @property
+    def routes(self) -> Routes:
+        """The routes of requests, which tests and traces intercept."""
+        return self._running_server().dispatcher.routes
 
     @property
     def port(self) -> int:
@@ -154,6 +126,11 @@ class Broker:
     def ports(self) -> dict[str, int]:
         """The ports by listener name."""
         return {name: port for name, (_, port) in self._running_server().addresses.items()}
+
+    @property
+    def metrics_port(self) -> int:
+        """The port of the status pages, -1 without them."""
+        return self._run.metrics_port
 
     @property
     def bootstrap(self) -> str:
@@ -167,200 +144,24 @@ class Broker:
         Raises `LogDirRefusedError`, `RegistrationError`, `StoreError` or `OSError`; then no part is left running.
         """
         try:
-            await self._start()
+            await self._run.start()
         except BaseException:
-            await self._stack.aclose()
+            self._remove_directory()
             raise
-        self._has_started = True
 
     async def stop(self) -> None:
         """Leave the partitions to others, answer all received requests, flush and close the logs, release resources."""
-        self._gauges.state = STOPPING
-        self._readiness.reason = "it is stopping"
-        if self._has_started and self._is_member and self._is_clean and self.config.controlled_shutdown_enable:
-            await self._drain()
-        await self._stack.aclose()
-
-    async def _drain(self) -> None:
-        """Serve until other brokers lead this one's partitions, or the time is over."""
         try:
-            async with asyncio.timeout(DRAIN_SECONDS):
-                await self.services.metadata.drain()
-        except (TimeoutError, KafkaError) as error:
-            _LOG.warning("partitions not left to other brokers", reason=str(error) or "it takes too long")
+            await self._run.stop()
+        finally:
+            self._remove_directory()
 
-    async def _start(self) -> None:
-        """Start in the order of the module's docstring; the callbacks on the stack undo it in reverse."""
-        stack = self._stack
+    def _remove_directory(self) -> None:
         if self._temporary is not None:
-            stack.callback(shutil.rmtree, self._temporary, ignore_errors=True)
-        threads = self._machine.new_threads(asyncio.get_running_loop())
-        stack.push_async_callback(threads.close)
-        if self.config.metrics_port >= 0:
-            self.metrics_port = await start_status_pages(
-                self.config, self.metrics, self._gauges, self._clock, stack, self._why_not_ready, self._remark
-            )
-        self._gauges.state = RECOVERY
-        store = await self._open_storage(threads)
-        tasks = BackgroundTasks(self._fail)
-        parts = self._build(store, threads, tasks)
-        stack.push_async_callback(
-            self._flush_and_leave, self.services.metadata, self.services.partitions, self.periodic_tasks
-        )
-        stack.push_async_callback(tasks.stop)
-        stack.push_async_callback(self.services.partitions.settled)
-        stack.push_async_callback(self._stop_serving, parts)
-        await parts.server.bind()
-        if self._is_member:
-            before_serving = self.services.metadata.before_serving
-            before_serving.insert(0, self._check_leader_epochs)  # refuses the store before lost logs are reported
-            before_serving.append(parts.server.listen)
-        await self._join_cluster(parts.server, threads)
-        self._start_tasks(tasks)
-        await parts.server.start()
-        self._gauges.state = RUNNING
-
-    async def _check_leader_epochs(self) -> None:
-        check_leader_epochs(self.services.metadata.image, self.log_dirs)
-
-    def _build(self, store: MetadataStore, threads: DiskThreads, tasks: BackgroundTasks) -> Parts:
-        """Create every part between the log and the sockets; none runs yet."""
-        base = Foundation(
-            config=self.config,
-            log_dirs=self.log_dirs,
-            threads=threads,
-            tasks=tasks,
-            metrics=self.metrics,
-            clock=self._clock,
-            randomness=self._randomness,
-            machine=self._machine,
-            on_failure=self._fail,
-            most_connections=self._budget.connections,
-            is_member=self._is_member,
-            read_only=self._read_only,
-        )
-        parts = build(base, store)
-        self.services, self._partitions, self._server = parts.services, parts.services.partitions, parts.server
-        self.periodic_tasks, self.group_lag = parts.periodic_tasks, parts.group_lag
-        self._gauges.attach(self.services, self.log_dirs, self.periodic_tasks.compaction.cleaner, self.group_lag)
-        if self._is_member and not self._read_only:
-            self._seen_revision = SeenRevision(self.services.metadata, self.log_dirs, threads)
-        if parts.replication is not None:
-            self._stack.push_async_callback(parts.replication.close)
-            self._gauges.attach_fetchers(parts.replication.fetchers)
-        return parts
-
-    async def _join_cluster(self, server: Server, threads: DiskThreads) -> None:
-        """Register, and return when this broker leads its partitions of the resulting image."""
-        metadata, partitions = self.services.metadata, self.services.partitions
-        await metadata.start(advertised_listeners(self.config, server.addresses))
-        await adopt_if_due(metadata, self.log_dirs, lambda: threads.run(self.log_dirs.kraft_topics))
-        if not self._read_only:
-            await skip_known_ids(metadata, self.log_dirs.highest_producer_id)
-        await partitions.settled()
-        partitions.sort_out_strays(deletes=not self._read_only, sets_aside=self._is_member)
-        if self._seen_revision is not None:
-            await self._seen_revision.store()
-
-    def _start_tasks(self, tasks: BackgroundTasks) -> None:
-        config = self.config
-        if not self._read_only:
-            self.periodic_tasks.start(tasks)
-            tasks.every("deleted topics", SWEEP_INTERVAL_MS, partial(sweep, self.services.metadata))
-            if self._seen_revision is not None:
-                tasks.every("metadata revision", SEEN_REVISION_INTERVAL_MS, self._seen_revision.check_and_store)
-            tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
-            self.services.transactions.start()
-        if self._is_member and config.auto_leader_rebalance_enable:
-            interval_ms = config.leader_imbalance_check_interval_seconds * 1000
-            tasks.every("leader balance", interval_ms, partial(balance_leaders, self.services.metadata))
-        if config.metrics_port >= 0:
-            tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
-
-    def _why_not_ready(self) -> str | None:
-        if self.failed.is_set():
-            return "it failed"
-        return None if self._gauges.state == RUNNING else self._readiness.reason
-
-    def _remark(self) -> str | None:
-        reason = None if self._partitions is None else self.services.metadata.why_frozen
-        return None if reason is None else f"the metadata are frozen: {reason}"
-
-    async def _open_storage(self, threads: DiskThreads) -> MetadataStore:
-        """Open the log directories and the metadata store; `startup.metadata_store` has the order."""
-        config, stack = self.config, self._stack
-        self.log_dirs = log_dirs = make_log_dirs(
-            config,
-            read_only=self._read_only,
-            new_files=self._machine.new_files,
-            max_open_files=self._budget.files_per_log_dir,
-            clock=self._clock,
-            randomness=self._randomness,
-            metrics=self.metrics,
-            on_failure=self._log_dir_failed,
-        )
-        if not self._is_member:
-            await open_log_dirs(log_dirs, config, threads, self._clock, config.cluster_id)
-            stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
-            if not self._read_only:
-                await threads.run(check_alone, log_dirs)
-            store: MetadataStore = await SqliteStore.open(
-                await store_path(log_dirs.first.path, self._read_only, threads, stack),
-                synced=self._temporary is None,
-            )
-            stack.push_async_callback(store.close)
-            return store
-        store = self._shared_store or await open_shared_store(
-            config, self._clock, stack, self._readiness, self.metrics.metadata_store
-        )
-        state = await threads.run(directories_state, log_dirs)
-        cluster_id = await shared_cluster_id(config, store, state, self._clock, self._randomness)
-        await open_log_dirs(log_dirs, config, threads, self._clock, cluster_id)
-        stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
-        return store
-
-    async def _close_log_dirs(self, log_dirs: LogDirs, threads: DiskThreads) -> None:
-        await threads.run(log_dirs.close, clean=self._is_clean)
-
-    async def _flush_and_leave(self, metadata: Metadata, partitions: Partitions, periodic_tasks: PeriodicTasks) -> None:
-        await partitions.drained()
-        try:
-            await periodic_tasks.flush_all()
-        except KafkaError as error:
-            self._is_clean = False
-            _LOG.error("logs not flushed", error=str(error))
-        if self._seen_revision is not None:
-            await self._seen_revision.store()
-        # In a cluster the losses in a failed directory are reported, and with them its id leaves the registration.
-        online = tuple(each.meta.directory_id for each in self.log_dirs.online)
-        if self._is_member:
-            is_whole = metadata.membership is not None and metadata.membership.log_dirs == online
-        else:
-            is_whole = not self.log_dirs.offline
-        clean = self._is_clean and self._has_started and is_whole
-        await metadata.stop(clean=clean, leaves=self._is_member and self._has_started)
-
-    async def _stop_serving(self, parts: Parts) -> None:
-        parts.server.stop_accepting()
-        parts.transactions.stop()
-        parts.groups.stop()
-        for purgatory in parts.purgatories:
-            purgatory.close()
-        await parts.server.finish(FINISH_SECONDS if self._temporary is None else FINISH_SECONDS_TEMPORARY)
-
-    def _fail(self, part: str, error: BaseException) -> None:
-        self._is_clean = False
-        if not self.failed.is_set():
-            _LOG.exception("broker failed", error, part=part)
-            self.failed.set()
-
-    def _log_dir_failed(self, log_dirs: LogDirs, index: int, error: OSError) -> None:
-        if self._partitions is not None:
-            self._partitions.log_dir_failed(log_dirs.directories[index])
-        if index == 0 or not log_dirs.online:  # the first contains the metadata
-            self._fail("log directory", error)
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _running_server(self) -> Server:
-        if self._server is None:
+        server = self._run.server
+        if server is None:
             raise RuntimeError("the broker is not started")
-        return self._server
+        return server

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import yaml
 
-from odradek.broker.broker import DRAIN_SECONDS
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.endpoints import Endpoint
+from odradek.broker.run import DRAIN_SECONDS
 from tests.peers import etcd
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -1,4 +1,4 @@
-"""The steps of a start that have rules of their own. `broker` takes them.
+"""The steps of a start that have rules of their own. `run` takes them.
 
 | module | what |
 |---|---|

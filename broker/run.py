@@ -1,0 +1,312 @@
+"""One run of a broker, from its start to its stop: the composition root. `startup` creates the parts.
+
+```
+start   threads ─► status pages ─► log directories (lock, identity, recovery) ─► metadata store ─► bind sockets
+        ─► join the cluster: image, controller ─► lead partitions ─► periodic tasks ─► accept connections
+        (in a cluster of several, sockets listen before this broker is registered as running)
+stop    leave the partitions to other brokers ─► close listeners ─► answer delayed requests
+        ─► answer received requests, close connections ─► end periodic tasks ─► end appends, flush logs
+        ─► leave the cluster ─► close the store
+        ─► close logs, write the clean marker, unlock
+```
+
+If a part fails to start, the parts before it stop again, in reverse order. If the metadata store fails later, or the
+log directory that contains it, `failed` is set and no log directory is marked clean; the owner must stop the broker, as
+Kafka halts then. If another log directory fails, the broker continues without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from odradek.broker.clock import Clock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.descriptor_budget import current_budget
+from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
+from odradek.broker.metadata.adoption import adopt_if_due
+from odradek.broker.metadata.deleted_topics import SWEEP_INTERVAL_MS, sweep
+from odradek.broker.metadata.leaders.elections import balance_leaders
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.producer_id_blocks import skip_known_ids
+from odradek.broker.metadata.registration import advertised_listeners
+from odradek.broker.metadata.store.sqlite import SqliteStore
+from odradek.broker.metadata.store.store import MetadataStore
+from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
+from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
+from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.randomness import Randomness
+from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.partitions import Partitions
+from odradek.broker.request.services import Services
+from odradek.broker.server.server import Server
+from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
+from odradek.broker.startup.machine import Machine
+from odradek.broker.startup.metadata_store import (
+    SEEN_REVISION_INTERVAL_MS,
+    Readiness,
+    SeenRevision,
+    check_alone,
+    check_leader_epochs,
+    directories_state,
+    open_shared_store,
+    shared_cluster_id,
+    store_path,
+)
+from odradek.broker.startup.parts import Foundation, Parts, build
+from odradek.broker.startup.status_pages import start_status_pages
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.errors import KafkaError
+
+_LOG = StructuredLogger(__name__)
+
+FINISH_SECONDS = 1.0
+"""The longest time for which a stopping broker waits until clients have received their last responses."""
+FINISH_SECONDS_TEMPORARY = 0.02
+"""The same for a broker in its own temporary directory, whose clients can lose nothing any more."""
+DRAIN_SECONDS = 30.0
+"""The longest time for which a stopping broker waits until others lead its partitions."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The part of a broker that stays the same from run to run: configuration, and the seams to the world.
+
+    `store`: a metadata store that several brokers of this process share. `is_temporary`: the log directory is removed
+    when the broker is closed.
+    """
+
+    config: BrokerConfig
+    clock: Clock
+    randomness: Randomness
+    machine: Machine
+    store: MetadataStore | None
+    read_only: bool
+    is_temporary: bool
+
+
+class Run:
+    """One run: `start` once, then `stop` once. `failed` is set when the broker cannot go on."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self.config = surroundings.config
+        self.metrics = Metrics()
+        self.failed = asyncio.Event()
+        self.metrics_port = -1
+        self.services: Services  # these four exist after `start`
+        self.log_dirs: LogDirs
+        self.periodic_tasks: PeriodicTasks
+        self.group_lag: GroupLag
+        self.server: Server | None = None
+        self._surroundings = surroundings
+        self._read_only = surroundings.read_only
+        self._clock = surroundings.clock
+        self._randomness = surroundings.randomness
+        self._machine = surroundings.machine
+        self._budget = current_budget(len(self.config.log_dirs))
+        self._stack = AsyncExitStack()
+        self._partitions: Partitions | None = None
+        self._gauges = BrokerGauges()
+        self._is_member = surroundings.store is not None or bool(self.config.metadata_etcd_endpoints)  # of a cluster
+        self._readiness = Readiness()
+        self._seen_revision: SeenRevision | None = None
+        self._is_clean = not self._read_only and not surroundings.is_temporary
+        self._has_started = False
+
+    async def start(self) -> None:
+        """Start, and return when clients are served. Raises as `Broker.start` does; then no part is left running."""
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        self._has_started = True
+
+    async def stop(self) -> None:
+        """Leave the partitions to others, answer all received requests, flush and close the logs, release resources."""
+        self._gauges.state = STOPPING
+        self._readiness.reason = "it is stopping"
+        if self._has_started and self._is_member and self._is_clean and self.config.controlled_shutdown_enable:
+            await self._drain()
+        await self._stack.aclose()
+
+    async def _drain(self) -> None:
+        """Serve until other brokers lead this one's partitions, or the time is over."""
+        try:
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await self.services.metadata.drain()
+        except (TimeoutError, KafkaError) as error:
+            _LOG.warning("partitions not left to other brokers", reason=str(error) or "it takes too long")
+
+    async def _start(self) -> None:
+        """Start in the order of the module's docstring; the callbacks on the stack undo it in reverse."""
+        stack = self._stack
+        threads = self._machine.new_threads(asyncio.get_running_loop())
+        stack.push_async_callback(threads.close)
+        if self.config.metrics_port >= 0:
+            self.metrics_port = await start_status_pages(
+                self.config, self.metrics, self._gauges, self._clock, stack, self._why_not_ready, self._remark
+            )
+        self._gauges.state = RECOVERY
+        store = await self._open_storage(threads)
+        tasks = BackgroundTasks(self._fail)
+        parts = self._build(store, threads, tasks)
+        stack.push_async_callback(
+            self._flush_and_leave, self.services.metadata, self.services.partitions, self.periodic_tasks
+        )
+        stack.push_async_callback(tasks.stop)
+        stack.push_async_callback(self.services.partitions.settled)
+        stack.push_async_callback(self._stop_serving, parts)
+        await parts.server.bind()
+        if self._is_member:
+            before_serving = self.services.metadata.before_serving
+            before_serving.insert(0, self._check_leader_epochs)  # refuses the store before lost logs are reported
+            before_serving.append(parts.server.listen)
+        await self._join_cluster(parts.server, threads)
+        self._start_tasks(tasks)
+        await parts.server.start()
+        self._gauges.state = RUNNING
+
+    async def _check_leader_epochs(self) -> None:
+        check_leader_epochs(self.services.metadata.image, self.log_dirs)
+
+    def _build(self, store: MetadataStore, threads: DiskThreads, tasks: BackgroundTasks) -> Parts:
+        """Create every part between the log and the sockets; none runs yet."""
+        base = Foundation(
+            config=self.config,
+            log_dirs=self.log_dirs,
+            threads=threads,
+            tasks=tasks,
+            metrics=self.metrics,
+            clock=self._clock,
+            randomness=self._randomness,
+            machine=self._machine,
+            on_failure=self._fail,
+            most_connections=self._budget.connections,
+            is_member=self._is_member,
+            read_only=self._read_only,
+        )
+        parts = build(base, store)
+        self.services, self._partitions, self.server = parts.services, parts.services.partitions, parts.server
+        self.periodic_tasks, self.group_lag = parts.periodic_tasks, parts.group_lag
+        self._gauges.attach(self.services, self.log_dirs, self.periodic_tasks.compaction.cleaner, self.group_lag)
+        if self._is_member and not self._read_only:
+            self._seen_revision = SeenRevision(self.services.metadata, self.log_dirs, threads)
+        if parts.replication is not None:
+            self._stack.push_async_callback(parts.replication.close)
+            self._gauges.attach_fetchers(parts.replication.fetchers)
+        return parts
+
+    async def _join_cluster(self, server: Server, threads: DiskThreads) -> None:
+        """Register, and return when this broker leads its partitions of the resulting image."""
+        metadata, partitions = self.services.metadata, self.services.partitions
+        await metadata.start(advertised_listeners(self.config, server.addresses))
+        await adopt_if_due(metadata, self.log_dirs, lambda: threads.run(self.log_dirs.kraft_topics))
+        if not self._read_only:
+            await skip_known_ids(metadata, self.log_dirs.highest_producer_id)
+        await partitions.settled()
+        partitions.sort_out_strays(deletes=not self._read_only, sets_aside=self._is_member)
+        if self._seen_revision is not None:
+            await self._seen_revision.store()
+
+    def _start_tasks(self, tasks: BackgroundTasks) -> None:
+        config = self.config
+        if not self._read_only:
+            self.periodic_tasks.start(tasks)
+            tasks.every("deleted topics", SWEEP_INTERVAL_MS, partial(sweep, self.services.metadata))
+            if self._seen_revision is not None:
+                tasks.every("metadata revision", SEEN_REVISION_INTERVAL_MS, self._seen_revision.check_and_store)
+            tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
+            self.services.transactions.start()
+        if self._is_member and config.auto_leader_rebalance_enable:
+            interval_ms = config.leader_imbalance_check_interval_seconds * 1000
+            tasks.every("leader balance", interval_ms, partial(balance_leaders, self.services.metadata))
+        if config.metrics_port >= 0:
+            tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
+
+    def _why_not_ready(self) -> str | None:
+        if self.failed.is_set():
+            return "it failed"
+        return None if self._gauges.state == RUNNING else self._readiness.reason
+
+    def _remark(self) -> str | None:
+        reason = None if self._partitions is None else self.services.metadata.why_frozen
+        return None if reason is None else f"the metadata are frozen: {reason}"
+
+    async def _open_storage(self, threads: DiskThreads) -> MetadataStore:
+        """Open the log directories and the metadata store; `startup.metadata_store` has the order."""
+        config, stack = self.config, self._stack
+        self.log_dirs = log_dirs = make_log_dirs(
+            config,
+            read_only=self._read_only,
+            new_files=self._machine.new_files,
+            max_open_files=self._budget.files_per_log_dir,
+            clock=self._clock,
+            randomness=self._randomness,
+            metrics=self.metrics,
+            on_failure=self._log_dir_failed,
+        )
+        if not self._is_member:
+            await open_log_dirs(log_dirs, config, threads, self._clock, config.cluster_id)
+            stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
+            if not self._read_only:
+                await threads.run(check_alone, log_dirs)
+            store: MetadataStore = await SqliteStore.open(
+                await store_path(log_dirs.first.path, self._read_only, threads, stack),
+                synced=not self._surroundings.is_temporary,
+            )
+            stack.push_async_callback(store.close)
+            return store
+        store = self._surroundings.store or await open_shared_store(
+            config, self._clock, stack, self._readiness, self.metrics.metadata_store
+        )
+        state = await threads.run(directories_state, log_dirs)
+        cluster_id = await shared_cluster_id(config, store, state, self._clock, self._randomness)
+        await open_log_dirs(log_dirs, config, threads, self._clock, cluster_id)
+        stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
+        return store
+
+    async def _close_log_dirs(self, log_dirs: LogDirs, threads: DiskThreads) -> None:
+        await threads.run(log_dirs.close, clean=self._is_clean)
+
+    async def _flush_and_leave(self, metadata: Metadata, partitions: Partitions, periodic_tasks: PeriodicTasks) -> None:
+        await partitions.drained()
+        try:
+            await periodic_tasks.flush_all()
+        except KafkaError as error:
+            self._is_clean = False
+            _LOG.error("logs not flushed", error=str(error))
+        if self._seen_revision is not None:
+            await self._seen_revision.store()
+        # In a cluster the losses in a failed directory are reported, and with them its id leaves the registration.
+        online = tuple(each.meta.directory_id for each in self.log_dirs.online)
+        if self._is_member:
+            is_whole = metadata.membership is not None and metadata.membership.log_dirs == online
+        else:
+            is_whole = not self.log_dirs.offline
+        clean = self._is_clean and self._has_started and is_whole
+        await metadata.stop(clean=clean, leaves=self._is_member and self._has_started)
+
+    async def _stop_serving(self, parts: Parts) -> None:
+        parts.server.stop_accepting()
+        parts.transactions.stop()
+        parts.groups.stop()
+        for purgatory in parts.purgatories:
+            purgatory.close()
+        await parts.server.finish(FINISH_SECONDS_TEMPORARY if self._surroundings.is_temporary else FINISH_SECONDS)
+
+    def _fail(self, part: str, error: BaseException) -> None:
+        self._is_clean = False
+        if not self.failed.is_set():
+            _LOG.exception("broker failed", error, part=part)
+            self.failed.set()
+
+    def _log_dir_failed(self, log_dirs: LogDirs, index: int, error: OSError) -> None:
+        if self._partitions is not None:
+            self._partitions.log_dir_failed(log_dirs.directories[index])
+        if index == 0 or not log_dirs.online:  # the first contains the metadata
+            self._fail("log directory", error)
