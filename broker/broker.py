@@ -1,14 +1,24 @@
 """A broker as an object of a program: its configuration, its runs, its temporary directory.
 
-`run` has the order of a start and a stop.
+```
+            ┌──────────── start ◄───────────┐
+            ▼                               │
+new ─► running ──── stop, kill ─────► stopped ─► close ─► closed
+ └─────────────────── close ────────────────────────────────▲
+```
+
+Each start makes another `Run`, which has the order of a start and a stop. Ports, data and cluster id stay the same. A
+temporary log directory exists until `close`. If `close` is never called, it is removed when the object is garbage or
+the process exits. So it exists from the constructor on, also if `start` is never called; a first start that fails
+removes it.
 """
 
 from __future__ import annotations
 
-import shutil
+import weakref
 from asyncio import Event
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Awaitable, Callable
+from enum import Enum
 from types import TracebackType
 from typing import Self
 
@@ -23,19 +33,29 @@ from odradek.broker.request.services import Services
 from odradek.broker.run import Run, Surroundings
 from odradek.broker.server.routes import Routes
 from odradek.broker.server.server import Server
-from odradek.broker.startup.embedded_config import READ_ONLY, embedded_config
+from odradek.broker.startup.embedded_config import READ_ONLY, Properties, embedded_config
 from odradek.broker.startup.machine import Machine
+from odradek.broker.startup.temporary_log_dir import TemporaryLogDir
 from odradek.broker.storage.disk.files import OsFiles, UnsyncedFiles
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 
 
-class Broker:
-    """One broker: `async with Broker(...) as broker`, or `start` and `stop`, once each.
+class _State(Enum):
+    NEW = "is not started"
+    STARTING = "is starting"
+    RUNNING = "is running"
+    STOPPING = "is stopping"
+    STOPPED = "is stopped"
+    CLOSED = "is closed"
 
-    With properties instead of a BrokerConfig it is an embedded broker: the defaults are a free port of the loopback
-    interface, and a temporary directory that is removed at the end, so that nothing in it is ever synced. Several
-    brokers in one interpreter share nothing.
+
+class Broker:
+    """One broker: `async with Broker(...) as broker`, or `start`, `stop` and so on, and `close` at the end.
+
+    It may start, stop or be killed any number of times, one after the other. With properties instead of a BrokerConfig
+    it is an embedded broker: the defaults are a free port of the loopback interface, and a temporary directory that is
+    removed at the end, so that nothing in it is ever synced. Several brokers in one interpreter share nothing.
 
     With `read_only` it serves a log directory as it is, changes no byte of it and takes no lock: see `read_only_files`
     and `HandlerTable`. Its metadata are a copy, or are derived from the topics in the directory.
@@ -43,7 +63,7 @@ class Broker:
 
     def __init__(
         self,
-        config: BrokerConfig | Mapping[str, str] | None = None,
+        config: BrokerConfig | Properties | None = None,
         *,
         read_only: bool = False,
         clock: Clock | None = None,
@@ -55,22 +75,27 @@ class Broker:
 
         `machine`: files, threads and network of a simulation.
         """
-        self._temporary: Path | None = None
+        self._directory: TemporaryLogDir | None = None
         if not isinstance(config, BrokerConfig):
-            config, self._temporary = embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
+            config, self._directory = embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
+        if self._directory is not None:
+            weakref.finalize(self, self._directory.remove)
         self.config = config
         self.clock = clock or SystemClock()
-        self._run = Run(
-            Surroundings(
-                config=config,
-                clock=self.clock,
-                randomness=randomness or SystemRandomness(),
-                machine=machine or Machine(new_files=OsFiles if self._temporary is None else UnsyncedFiles),
-                store=store,
-                read_only=read_only,
-                is_temporary=self._temporary is not None,
-            )
+        self.on_start: list[Callable[[], None]] = []
+        """Called in each start, in order, when `services` and `routes` exist and no client is served yet."""
+        self._surroundings = Surroundings(
+            config=config,
+            clock=self.clock,
+            randomness=randomness or SystemRandomness(),
+            machine=machine or Machine(new_files=OsFiles if self._directory is None else UnsyncedFiles),
+            store=store,
+            read_only=read_only,
+            is_temporary=self._directory is not None,
         )
+        self._state = _State.NEW
+        self._run = Run(self._surroundings, self.on_start)  # the last one; after a stop its parts can still be read
+        self._has_run = False
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -79,7 +104,7 @@ class Broker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.stop()
+        await self.close()
 
     @property
     def failed(self) -> Event:
@@ -138,27 +163,74 @@ class Broker:
         host, port = next(iter(self._running_server().addresses.values()))
         return f"{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104 - compared, not bound
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has started and was not stopped since."""
+        return self._state is _State.RUNNING
+
     async def start(self) -> None:
-        """Start, and return when clients are served.
+        """Start, and return when clients are served; on the same ports and with the same data as before a stop.
 
         Raises `LogDirRefusedError`, `RegistrationError`, `StoreError` or `OSError`; then no part is left running.
+        Raises RuntimeError if it runs already or is closed.
         """
+        if self._state not in (_State.NEW, _State.STOPPED):
+            raise RuntimeError(f"the broker {self._state.value}")
+        before, self._state = self._state, _State.STARTING
+        if self._directory is not None:
+            self._directory.create_again()
+        if self._has_run:
+            self._run = Run(self._surroundings, self.on_start, self._run.ports)
+        self._has_run = True
         try:
             await self._run.start()
         except BaseException:
-            self._remove_directory()
+            self._state = before
+            if before is _State.NEW and self._directory is not None:
+                self._directory.remove()
             raise
+        self._state = _State.RUNNING
 
     async def stop(self) -> None:
-        """Leave the partitions to others, answer all received requests, flush and close the logs, release resources."""
-        try:
-            await self._run.stop()
-        finally:
-            self._remove_directory()
+        """Leave the partitions to others, answer all received requests, flush and close the logs, release resources.
 
-    def _remove_directory(self) -> None:
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        Data and ports stay for the next start. Does nothing if it does not run.
+        """
+        await self._end_with(self._run.stop)
+
+    async def kill(self) -> None:
+        """End as if `kill -9` killed the process: nothing is flushed or written any more, and clients see a reset.
+
+        The data stay as they are; the next start recovers them. Does nothing if it does not run.
+        """
+        await self._end_with(self._run.kill)
+
+    async def restart(self) -> None:
+        """Stop, and start again. Raises as `start`."""
+        await self.stop()
+        await self.start()
+
+    async def close(self) -> None:
+        """Stop for the last time, and remove the temporary directory, if it has one. May be repeated.
+
+        If it has one and no other broker depends on it, nothing is saved and clients are closed at once.
+        """
+        loses_data = self._directory is not None and not self._surroundings.is_member
+        try:
+            await self._end_with(self._run.discard if loses_data else self._run.stop)
+        finally:
+            self._state = _State.CLOSED
+            if self._directory is not None:
+                self._directory.remove()
+
+    async def _end_with(self, end: Callable[[], Awaitable[None]]) -> None:
+        if self._state is not _State.RUNNING:
+            return
+        self._state = _State.STOPPING
+        try:
+            await end()
+        finally:
+            self._state = _State.STOPPED
 
     def _running_server(self) -> Server:
         server = self._run.server

@@ -8,7 +8,12 @@ stop    leave the partitions to other brokers ─► close listeners ─► answ
         ─► answer received requests, close connections ─► end periodic tasks ─► end appends, flush logs
         ─► leave the cluster ─► close the store
         ─► close logs, write the clean marker, unlock
+kill    refuse all writes ─► close listeners, reset connections ─► end tasks, the appends and syncs under way
+        ─► close the store ─► close files as they are, unlock
 ```
+
+The end of a temporary directory is a kill that closes connections in an orderly way: nothing would read what a stop
+writes.
 
 If a part fails to start, the parts before it stop again, in reverse order. If the metadata store fails later, or the
 log directory that contains it, `failed` is set and no log directory is marked clean; the owner must stop the broker, as
@@ -18,9 +23,11 @@ Kafka halts then. If another log directory fails, the broker continues without i
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
@@ -43,7 +50,7 @@ from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
 from odradek.broker.server.server import Server
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
-from odradek.broker.startup.machine import Machine
+from odradek.broker.startup.machine import Machine, on_ports
 from odradek.broker.startup.metadata_store import (
     SEEN_REVISION_INTERVAL_MS,
     Readiness,
@@ -88,15 +95,35 @@ class Surroundings:
     read_only: bool
     is_temporary: bool
 
+    @property
+    def is_member(self) -> bool:
+        """Whether the broker belongs to a cluster of several."""
+        return self.store is not None or bool(self.config.metadata_etcd_endpoints)
+
+
+class Ports(NamedTuple):
+    """The ports of the run before, for the listeners and status pages whose configured port is 0."""
+
+    listeners: Mapping[str, int]
+    metrics: int
+
+
+NO_PORTS = Ports({}, 0)
+
 
 class Run:
-    """One run: `start` once, then `stop` once. `failed` is set when the broker cannot go on."""
+    """One run: `start` once, then `stop`, `kill` or `discard` once. `failed` is set when the broker cannot go on."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(
+        self, surroundings: Surroundings, on_start: Sequence[Callable[[], None]] = (), ports: Ports = NO_PORTS
+    ) -> None:
+        """`on_start` is called when all parts exist, before a client is served."""
         self.config = surroundings.config
         self.metrics = Metrics()
         self.failed = asyncio.Event()
         self.metrics_port = -1
+        self._on_start = on_start
+        self._ports = ports
         self.services: Services  # these four exist after `start`
         self.log_dirs: LogDirs
         self.periodic_tasks: PeriodicTasks
@@ -106,15 +133,19 @@ class Run:
         self._read_only = surroundings.read_only
         self._clock = surroundings.clock
         self._randomness = surroundings.randomness
-        self._machine = surroundings.machine
+        self._machine = surroundings.machine._replace(
+            new_listener=on_ports(surroundings.machine.new_listener, ports.listeners)
+        )
         self._budget = current_budget(len(self.config.log_dirs))
         self._stack = AsyncExitStack()
         self._partitions: Partitions | None = None
         self._gauges = BrokerGauges()
-        self._is_member = surroundings.store is not None or bool(self.config.metadata_etcd_endpoints)  # of a cluster
+        self._is_member = surroundings.is_member
         self._readiness = Readiness()
         self._seen_revision: SeenRevision | None = None
-        self._is_clean = not self._read_only and not surroundings.is_temporary
+        self._is_clean = not self._read_only
+        self._is_killed = False
+        self._resets_connections = False
         self._has_started = False
 
     async def start(self) -> None:
@@ -134,6 +165,25 @@ class Run:
             await self._drain()
         await self._stack.aclose()
 
+    async def kill(self) -> None:
+        """End as a process that is killed by `kill -9`: nothing is flushed or written, clients see a reset."""
+        self._resets_connections = True
+        await self.discard()
+
+    async def discard(self) -> None:
+        """Release all resources at once. Nothing is written that only a later start would read."""
+        self._is_killed, self._is_clean = True, False
+        self.log_dirs.refuse_all()
+        await self._stack.aclose()
+
+    @property
+    def ports(self) -> Ports:
+        """The ports of this run, for the next one."""
+        if self.server is None:
+            return self._ports
+        listeners = {name: port for name, (_, port) in self.server.addresses.items()}
+        return Ports(listeners, self.metrics_port if self.metrics_port > 0 else self._ports.metrics)
+
     async def _drain(self) -> None:
         """Serve until other brokers lead this one's partitions, or the time is over."""
         try:
@@ -149,7 +199,14 @@ class Run:
         stack.push_async_callback(threads.close)
         if self.config.metrics_port >= 0:
             self.metrics_port = await start_status_pages(
-                self.config, self.metrics, self._gauges, self._clock, stack, self._why_not_ready, self._remark
+                self.config,
+                self.metrics,
+                self._gauges,
+                self._clock,
+                stack,
+                self._why_not_ready,
+                self._remark,
+                port=self.config.metrics_port or self._ports.metrics,
             )
         self._gauges.state = RECOVERY
         store = await self._open_storage(threads)
@@ -159,8 +216,10 @@ class Run:
             self._flush_and_leave, self.services.metadata, self.services.partitions, self.periodic_tasks
         )
         stack.push_async_callback(tasks.stop)
-        stack.push_async_callback(self.services.partitions.settled)
+        stack.push_async_callback(self._settle)
         stack.push_async_callback(self._stop_serving, parts)
+        for notify in self._on_start:
+            notify()
         await parts.server.bind()
         if self._is_member:
             before_serving = self.services.metadata.before_serving
@@ -255,26 +314,42 @@ class Run:
             stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
             if not self._read_only:
                 await threads.run(check_alone, log_dirs)
-            store: MetadataStore = await SqliteStore.open(
+            store = await SqliteStore.open(
                 await store_path(log_dirs.first.path, self._read_only, threads, stack),
                 synced=not self._surroundings.is_temporary,
             )
-            stack.push_async_callback(store.close)
+            stack.push_async_callback(self._close_store, store)
             return store
-        store = self._surroundings.store or await open_shared_store(
+        shared = self._surroundings.store or await open_shared_store(
             config, self._clock, stack, self._readiness, self.metrics.metadata_store
         )
         state = await threads.run(directories_state, log_dirs)
-        cluster_id = await shared_cluster_id(config, store, state, self._clock, self._randomness)
+        cluster_id = await shared_cluster_id(config, shared, state, self._clock, self._randomness)
         await open_log_dirs(log_dirs, config, threads, self._clock, cluster_id)
         stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
-        return store
+        return shared
+
+    async def _close_store(self, store: SqliteStore) -> None:
+        if self._is_killed:
+            store.refuse_all()
+        await store.close()
 
     async def _close_log_dirs(self, log_dirs: LogDirs, threads: DiskThreads) -> None:
-        await threads.run(log_dirs.close, clean=self._is_clean)
+        if self._is_killed:
+            await threads.close()  # what still runs has its files until it ends
+            log_dirs.close(clean=False)
+        else:
+            await threads.run(log_dirs.close, clean=self._is_clean)
+
+    async def _settle(self) -> None:
+        if not self._is_killed:
+            await self.services.partitions.settled()
 
     async def _flush_and_leave(self, metadata: Metadata, partitions: Partitions, periodic_tasks: PeriodicTasks) -> None:
         await partitions.drained()
+        if self._is_killed:
+            await metadata.stop(clean=False)
+            return
         try:
             await periodic_tasks.flush_all()
         except KafkaError as error:
@@ -293,6 +368,8 @@ class Run:
 
     async def _stop_serving(self, parts: Parts) -> None:
         parts.server.stop_accepting()
+        if self._is_killed:
+            await parts.server.connections.close(resets=self._resets_connections)
         parts.transactions.stop()
         parts.groups.stop()
         for purgatory in parts.purgatories:

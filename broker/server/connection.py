@@ -170,8 +170,8 @@ class Connection:
             self._read(on=False)
             self._turn()
 
-    def close(self, reason: str) -> None:
-        """Close now, in any state."""
+    def close(self, reason: str, *, resets: bool = False) -> None:
+        """Close now, in any state; with `resets` so that the client sees a reset."""
         if self._state is State.CLOSED:
             return
         self._state = State.CLOSED
@@ -180,7 +180,10 @@ class Connection:
         self._held = None
         self._reader.discard()
         self._outbox.close()
-        self._transport.close()
+        if resets:
+            self._transport.reset()
+        else:
+            self._transport.close()
         pending, self._pending = self._pending, None
         if pending is not None:
             self._connections.abandon(pending)

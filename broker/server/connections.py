@@ -243,10 +243,10 @@ class Connections:
             _LOG.warning("requests were cut off", connections=len(self._connections), seconds=seconds)
         await self.close()
 
-    async def close(self) -> None:
+    async def close(self, *, resets: bool = False) -> None:
         """Close all connections now, and cancel the requests that they left."""
         for connection in tuple(self._connections):
-            connection.close("the broker stops")
+            connection.close("the broker stops", resets=resets)
         abandoned = tuple(self._abandoned)
         for future in abandoned:
             future.cancel()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 from collections.abc import Callable
 from typing import Protocol
 
@@ -17,6 +18,7 @@ Buffer = bytes | bytearray | memoryview
 
 # The kernel waits for the next bytes instead of sending a small packet (Linux only; two packets elsewhere).
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
+_RESET = struct.pack("ii", 1, 0)  # lingers for 0 seconds
 
 
 class Transport(Protocol):
@@ -43,6 +45,10 @@ class Transport(Protocol):
 
     def close(self) -> None: ...
 
+    def reset(self) -> None:
+        """Close, discarding what the peer has not received yet: it sees a reset, as of a process that was killed."""
+        ...
+
 
 class PlaintextTransport:
     """A plain TCP socket. `recv_into` and `send` are the socket's methods, so that the seam costs nothing."""
@@ -68,4 +74,11 @@ class PlaintextTransport:
         return self._socket.fileno()
 
     def close(self) -> None:
+        self._socket.close()
+
+    def reset(self) -> None:
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        except OSError:
+            pass  # the peer has reset it already
         self._socket.close()

@@ -8,4 +8,5 @@
 | `parts` | every part between the logs and the sockets, created and connected |
 | `status_pages` | the pages of the HTTP port |
 | `embedded_config` | the configuration of a broker in another program's process |
+| `temporary_log_dir` | its log directory, if it is given none |
 """

@@ -14,13 +14,16 @@ A simulation replaces all of them, and so can run several brokers in one process
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.clock import boot_id
+from odradek.broker.config.endpoints import Endpoint
+from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.server.connections import Connections
 from odradek.broker.server.listener import Listener
-from odradek.broker.server.server import NewListener
+from odradek.broker.server.server import NewListener, ServerListener
 from odradek.broker.storage.disk.files import Files, OsFiles
 
 if TYPE_CHECKING:
@@ -35,3 +38,13 @@ class Machine(NamedTuple):
     new_listener: NewListener = Listener
     network: Network | None = None
     boot_id: Callable[[], str] = boot_id
+
+
+def on_ports(new_listener: NewListener, ports: Mapping[str, int]) -> NewListener:
+    """Return `new_listener` for listeners that take these ports, by listener name, if their configured port is 0."""
+
+    def create(endpoint: Endpoint, connections: Connections, metrics: Metrics) -> ServerListener:
+        port = endpoint.port or ports.get(endpoint.name, 0)
+        return new_listener(endpoint._replace(port=port), connections, metrics)
+
+    return create

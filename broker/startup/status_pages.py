@@ -22,8 +22,10 @@ async def start_status_pages(
     stack: AsyncExitStack,
     why_not_ready: Callable[[], str | None],
     remark: Callable[[], str | None],
+    *,
+    port: int,
 ) -> int:
-    """Serve the pages until `stack` ends them, and return the port.
+    """Serve the pages on `port`, 0 for any free one, until `stack` ends them, and return the port.
 
     `why_not_ready` returns why the broker serves no clients, None if it does; `remark`, what needs an operator although
     it does. Raises OSError.
@@ -35,6 +37,6 @@ async def start_status_pages(
     registry = broker_registry(config, metrics, gauges, clock)
     server = status_server(registry, config.metrics_static_labels, why_not_ready, remark)
     stack.push_async_callback(server.stop)
-    host, port = await start_status_server(server, config.metrics_host, config.metrics_port)
+    host, port = await start_status_server(server, config.metrics_host, port)
     _LOG.info("metrics served", address=(host, port))
     return port

@@ -235,6 +235,11 @@ class LogDirs:
         for directory in self.directories:
             directory.broker_epoch = broker_epoch
 
+    def refuse_all(self) -> None:
+        """Refuse all work from now on, as if each directory had failed: for a broker that ends as a killed process."""
+        for directory in self.directories:
+            directory.failure.refuse_all()
+
     def close(self, *, clean: bool = True) -> None:
         """Close all directories; see `LogDir.close`."""
         for directory in self.directories:

@@ -4,5 +4,7 @@
 |---|---|
 | `plugin` | fixtures for pytest |
 | `threaded` | a broker on a thread, for tests without an event loop |
+| `loop_thread`, `broker_loop` | its thread, and the event loop on it |
+| `unfrozen_time` | time that goes on while a test has frozen its own |
 | `clock` | a clock that a test sets |
 """

@@ -3,14 +3,15 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import ConfigError
-from odradek.broker.startup import embedded_config
-from odradek.broker.startup.embedded_config import remove_abandoned
+from odradek.broker.startup import temporary_log_dir
+from odradek.broker.startup.temporary_log_dir import remove_abandoned
 from odradek.broker.storage.names import LOCK
 from odradek.client import Producer
 
@@ -26,8 +27,8 @@ def names_in(directory: Path) -> list[str]:
 def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory in place of the file system in memory."""
     monkeypatch.delenv("TMPDIR", raising=False)
-    monkeypatch.setattr(embedded_config, "MEMORY", tmp_path)
-    monkeypatch.setattr(embedded_config, "LEAST_MEMORY_BYTES", 0)
+    monkeypatch.setattr(temporary_log_dir, "MEMORY", tmp_path)
+    monkeypatch.setattr(temporary_log_dir, "LEAST_MEMORY_BYTES", 0)
     return tmp_path
 
 
@@ -51,14 +52,12 @@ async def test_a_temporary_directory_is_in_memory_and_is_removed(memory: Path) -
 async def test_tmpdir_overrides_memory(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", "/var/tmp")
     broker = Broker()
-    try:
-        assert Path(broker.config.log_dirs[0]).parent != memory
-    finally:
-        os.rmdir(broker.config.log_dirs[0])  # noqa: PTH106 - a blocking call
+    assert Path(broker.config.log_dirs[0]).parent != memory
+    await broker.close()
 
 
 async def test_little_memory_is_left_alone(memory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded_config, "LEAST_MEMORY_BYTES", 1 << 60)
+    monkeypatch.setattr(temporary_log_dir, "LEAST_MEMORY_BYTES", 1 << 60)
     async with Broker() as broker:
         assert broker.log_dir.path.parent != memory
 
@@ -101,7 +100,7 @@ async def test_brokers_leave_no_threads_and_descriptors(memory: Path) -> None:
 
 def test_the_directory_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     directory = make_abandoned(tmp_path)
-    remove_abandoned(tmp_path)
+    remove_abandoned(tmp_path, time.time())
     assert not directory.exists()
 
 
@@ -109,12 +108,12 @@ def test_the_directory_of_a_running_broker_stays(tmp_path: Path) -> None:
     directory = make_abandoned(tmp_path)
     with (directory / LOCK).open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        remove_abandoned(tmp_path)
+        remove_abandoned(tmp_path, time.time())
         assert directory.exists()
 
 
 def test_a_directory_that_is_just_made_stays(tmp_path: Path) -> None:
     directory = make_abandoned(tmp_path)
     os.utime(directory)
-    remove_abandoned(tmp_path)
+    remove_abandoned(tmp_path, time.time())
     assert directory.exists()

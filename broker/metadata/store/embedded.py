@@ -72,6 +72,10 @@ class EmbeddedStore:
     def watch(self, prefix: bytes, after: int) -> Watch:
         return HistoryWatch(self._history, prefix, after)
 
+    def refuse_all(self) -> None:
+        """Refuse the transactions that wait, and later ones. The one that is being written ends, done or not at all."""
+        self._fail(StoreFailedError("the broker was killed"))
+
     async def close(self) -> None:
         while self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)

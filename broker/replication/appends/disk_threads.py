@@ -53,6 +53,7 @@ class DiskThreads:
         self.writers = [WriterThread(loop, f"writer-{number}") for number in range(WRITER_THREADS)]
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
         self._search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="search")
+        self._is_closed = False
 
     def create_future(self) -> asyncio.Future[T]:
         """Create a future of the event loop that the threads report to."""
@@ -93,7 +94,10 @@ class DiskThreads:
             raise
 
     async def close(self) -> None:
-        """Wait until all work is done and the threads have ended."""
+        """Wait until all work is done and the threads have ended. Does nothing the second time."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         # A writer thread waits for the other threads to end, so that the event loop does not.
         await self.writers[0].run(self._search.shutdown)
         await self.writers[0].run(self._disk.shutdown)

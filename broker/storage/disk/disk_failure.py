@@ -11,6 +11,7 @@ retry fail. A sync itself never raises one: see `files`.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Callable
 from typing import Final
@@ -55,6 +56,11 @@ class DiskFailure:
             if self._on_failure is not None:
                 self._on_failure(error)
         return self._refusal(error)
+
+    def refuse_all(self) -> None:
+        """Refuse everything from now on, as after an error, without a log line: the broker ends as a killed process."""
+        if self.error is None:
+            self.error = OSError(errno.ESHUTDOWN, "the broker was killed")
 
     def _warn_of_transient(self, doing: str, error: OSError) -> None:
         now = self._clock.monotonic() if self._clock is not None else 0.0

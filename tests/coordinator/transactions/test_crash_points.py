@@ -29,8 +29,8 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
 from odradek.broker.replication.appends.log_appender import LogAppender
-from odradek.broker.startup.embedded_config import MEMORY
 from odradek.broker.startup.machine import Machine
+from odradek.broker.startup.temporary_log_dir import MEMORY
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
