@@ -7,10 +7,11 @@ new ─► running ──── stop, kill ─────► stopped ─► clo
  └─────────────────── close ────────────────────────────────▲
 ```
 
-Each start makes another `Run`, which has the order of a start and a stop. Ports, data and cluster id stay the same. A
-temporary log directory exists until `close`. If `close` is never called, it is removed when the object is garbage or
-the process exits. So it exists from the constructor on, also if `start` is never called; a first start that fails
-removes it.
+Each start makes another `Run`, which has the order of a start and a stop. Ports, data and cluster id stay the same:
+while the broker is stopped, a port that the system chose is kept for it (`reserved_ports`).
+
+A temporary log directory exists from the constructor, also if `start` is never called, until `close`. If that is never
+called, the directory is removed when the object is garbage or the process exits. A first start that fails removes it.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness, SystemRandomness
 from odradek.broker.request.services import Services
 from odradek.broker.run import Run, Surroundings
+from odradek.broker.server.reserved_ports import ReservedPorts
 from odradek.broker.server.routes import Routes
 from odradek.broker.server.server import Server
 from odradek.broker.startup.embedded_config import READ_ONLY, Properties, embedded_config
@@ -78,6 +80,8 @@ class Broker:
         self._directory: TemporaryLogDir | None = None
         if not isinstance(config, BrokerConfig):
             config, self._directory = embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
+        self._reserved = ReservedPorts()
+        weakref.finalize(self, self._reserved.release)
         if self._directory is not None:
             weakref.finalize(self, self._directory.remove)
         self.config = config
@@ -180,13 +184,15 @@ class Broker:
         if self._directory is not None:
             self._directory.create_again()
         if self._has_run:
-            self._run = Run(self._surroundings, self.on_start, self._run.ports)
+            self._run = Run(self._surroundings, (*self.on_start, self._reserved.release), self._run.ports)
         self._has_run = True
         try:
             await self._run.start()
         except BaseException:
             self._state = before
-            if before is _State.NEW and self._directory is not None:
+            if before is _State.STOPPED:
+                self._reserved.reserve()
+            elif self._directory is not None:
                 self._directory.remove()
             raise
         self._state = _State.RUNNING
@@ -220,6 +226,7 @@ class Broker:
             await self._end_with(self._run.discard if loses_data else self._run.stop)
         finally:
             self._state = _State.CLOSED
+            self._reserved.release()
             if self._directory is not None:
                 self._directory.remove()
 
@@ -227,10 +234,14 @@ class Broker:
         if self._state is not _State.RUNNING:
             return
         self._state = _State.STOPPING
+        chosen = {endpoint.name for endpoint in self.config.listeners if not endpoint.port}  # by the system
+        addresses = self._running_server().addresses
+        self._reserved.addresses = [address for name, address in addresses.items() if name in chosen]
         try:
             await end()
         finally:
             self._state = _State.STOPPED
+            self._reserved.reserve()
 
     def _running_server(self) -> Server:
         server = self._run.server

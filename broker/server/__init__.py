@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `server`, `listener`, `accepting` | all listeners; one listener; accepting connections |
+| `reserved_ports` | the ports of a broker that is stopped and starts again |
 | `connections`, `connection` | the open connections; one of them |
 | `dispatch`, `routes` | from a request to its handler and back; the route of each API version |
 | `flow_control`, `transport`, `page_cache` | unsent bytes; the seam to sockets, for TLS; whether a file is in memory |

@@ -58,10 +58,12 @@ def contents(directory: Path) -> dict[str, bytes]:
     }
 
 
-def resources() -> tuple[set[asyncio.Task[object]], set[threading.Thread], set[str]]:
+def resources() -> tuple[set[asyncio.Task[object]], set[threading.Thread], list[str]]:
+    """Tasks, threads and open files. A reserved port is another socket each time, so that only the number counts."""
     gc.collect()
-    links = {f"{link.name} {link.readlink()}" for link in Path("/proc/self/fd").iterdir() if link.exists()}
-    return asyncio.all_tasks(), set(threading.enumerate()), links
+    links = [str(link.readlink()) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    files = [link.partition(":[")[0] for link in links if not link.startswith("/proc/")]
+    return asyncio.all_tasks(), set(threading.enumerate()), sorted(files)
 
 
 def stop(broker: Broker) -> Awaitable[None]:
@@ -178,6 +180,15 @@ async def test_an_end_leaves_no_threads_tasks_and_descriptors(end: End, tmp_path
             await parked(broker)
             await end(broker)
         assert resources() == before
+
+
+@either_end
+async def test_the_port_of_a_broker_that_is_down_is_kept_for_it(end: End) -> None:
+    async with Broker() as broker:
+        await end(broker)
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", broker.port))
+        await broker.start()
 
 
 async def test_a_stopped_or_killed_broker_gives_its_directory_to_another(tmp_path: Path) -> None:
