@@ -34,7 +34,7 @@ from odradek.broker.structured_logging import StructuredLogger, configure
 from odradek.protocol.errors import KafkaError
 
 _LOG = StructuredLogger("odradek.broker")
-STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, KafkaError, OSError)
+_STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, KafkaError, OSError)
 
 
 def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
@@ -64,17 +64,22 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
     before, limit = raise_limit()
     if limit > before:
         _LOG.info("limit of descriptors raised", before=before, limit=limit)
-    try:
-        return run_loop(serve(Broker(config, read_only=options.read_only)))
-    except STARTING_FAILS_WITH as error:
-        return fail([error_text(error)])
+    return run(Broker(config, read_only=options.read_only))
 
 
-async def serve(broker: Broker, on_start: Callable[[], None] = lambda: None) -> int:
-    """Run a broker until a signal stops it or it fails; return the exit status. Raises what `Broker.start` raises.
+def run(broker: Broker, on_start: Callable[[], None] = lambda: None) -> int:
+    """Run a broker until a signal stops it or it fails; return the exit status, and print why it could not start.
 
     `on_start` is called when it accepts connections.
     """
+    try:
+        return _run_loop(_serve(broker, on_start))
+    except _STARTING_FAILS_WITH as error:
+        return fail([error_text(error)])
+
+
+async def _serve(broker: Broker, on_start: Callable[[], None]) -> int:
+    """See `run`. Raises what `Broker.start` raises."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -97,7 +102,7 @@ async def serve(broker: Broker, on_start: Callable[[], None] = lambda: None) -> 
         gc.enable()
         await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
         _LOG.info("stopping", reason="a signal" if stop.is_set() else "a failure")
-        await broker.stop()
+        await broker.close()
         _LOG.info("stopped")
     for task in (stopping, failing):
         task.cancel()
@@ -119,7 +124,7 @@ def _first_line(path: str | None, config: BrokerConfig) -> dict[str, str | int]:
     }
 
 
-def run_loop(process: Coroutine[Any, Any, int]) -> int:
+def _run_loop(process: Coroutine[Any, Any, int]) -> int:
     """Run on a loop of uvloop, or of asyncio where uvloop is not installed."""
     try:
         import uvloop
@@ -135,14 +140,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         epilog="`inspect DIR` and `verify DIR` in place of options read a log directory without a broker.",
     )
     parser.add_argument("--config", metavar="FILE", help="a .properties file with Kafka's names")
-    parser.add_argument(
-        "--override",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        type=assignment,
-        help="a property, in place of the file's; may be repeated",
-    )
+    add_override(parser, "a property, in place of the file's; may be repeated")
     parser.add_argument("--read-only", action="store_true", help="serve a log directory without changing it")
     parser.add_argument("--help-config", action="store_true", help="print every property with its meaning")
     parser.add_argument(
@@ -151,7 +149,14 @@ def _parser(program: str) -> argparse.ArgumentParser:
     return parser
 
 
-def assignment(text: str) -> tuple[str, str]:
+def add_override(parser: argparse.ArgumentParser, help_text: str) -> None:
+    """Add the option `--override`, a list of names and values."""
+    parser.add_argument(
+        "--override", metavar="NAME=VALUE", action="append", default=[], type=_assignment, help=help_text
+    )
+
+
+def _assignment(text: str) -> tuple[str, str]:
     """Parse NAME=VALUE. Raises ArgumentTypeError."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():

@@ -14,10 +14,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from odradek.broker.__main__ import STARTING_FAILS_WITH, assignment, fail, run_loop, serve
+from odradek.broker.__main__ import add_override, fail, run
 from odradek.broker.broker import Broker
 from odradek.broker.config import ConfigError
-from odradek.broker.inspection.text import error_text
 from odradek.broker.structured_logging import configure
 
 _PORT = 9092
@@ -36,11 +35,9 @@ def main(arguments: Sequence[str], program: str) -> int:
     }
     try:
         broker = Broker(properties)
-        return run_loop(serve(broker, lambda: _print_addresses(broker, options.dir)))
     except ConfigError as error:
         return fail(error.problems)
-    except STARTING_FAILS_WITH as error:
-        return fail([error_text(error)])
+    return run(broker, lambda: _print_addresses(broker, options.dir))
 
 
 def _print_addresses(broker: Broker, directory: str | None) -> None:
@@ -63,14 +60,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         help="on 127.0.0.1; 0 chooses a free one (default: %(default)s)",
     )
     parser.add_argument("--dir", metavar="DIR", help="keep the data here (default: in memory, removed at the end)")
-    parser.add_argument(
-        "--override",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        type=assignment,
-        help="a property of the broker; may be repeated",
-    )
+    add_override(parser, "a property of the broker; may be repeated")
     parser.add_argument("--verbose", action="store_true", help="print the broker's log, not only its warnings")
     return parser
 
