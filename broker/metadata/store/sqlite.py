@@ -157,8 +157,8 @@ class _Database:
             self._connection = None
 
     def _load(self, connection: sqlite3.Connection) -> tuple[list[KV], int]:
+        connection.execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'OFF'}")  # first: the next one may sync
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'OFF'}")
         application_id = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if (application_id, version) == (0, 0) and not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
