@@ -16,6 +16,7 @@
 | `storage` | the log on disk |
 | `inspection`, `testing` | offline commands for log directories; a broker in a test suite |
 | `purgatory`, `tasks` | requests that wait for an event; periodic work |
+| `waiting` | time limits: the timers of the event loop, or of a clock that tests move |
 | `clock`, `randomness`, `structured_logging` | the seams for time and chance; the broker's log lines |
 | `build_info` | the version, and whether it is compiled |
 """

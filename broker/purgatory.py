@@ -11,8 +11,8 @@ every append may call it. A ready operation is answered once, on the next turn o
 touched before: several appends of one turn wake a parked fetch together, and the append's own answer is sent first.
 
 This module does not depend on requests: an operation decides when it is ready and builds the answer. A connection parks
-at most one operation, which limits their number. Kafka's `DelayedOperationPurgatory` is the model; the event loop's
-timer heap replaces its timing wheel.
+at most one operation, which limits their number. Kafka's `DelayedOperationPurgatory` is the model; the heap of the
+clock's timers replaces its timing wheel.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
 from typing import Any, Generic, TypeVar
+
+from odradek.broker.waiting import Timer, Timers
 
 T = TypeVar("T")
 
@@ -49,15 +51,19 @@ class _Parked(Generic[T]):
         self.operation = operation
         self.keys = keys
         self.future = future
-        self.timer: asyncio.TimerHandle | None = None
+        self.timer: Timer | None = None
 
 
 class Purgatory(Generic[T]):
-    """The waiting operations of one kind, `watched` by key. `name` is the label of its metric."""
+    """The waiting operations of one kind, `watched` by key. `name` is the label of its metric.
 
-    def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+    `timers` are those of the timeouts, which clients choose: `waiting.client_timers`.
+    """
+
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop, timers: Timers) -> None:
         self.name = name
         self._loop = loop
+        self._timers = timers
         self.watched: dict[Hashable, dict[_Parked[T], None]] = {}
         self._parked: dict[_Parked[T], None] = {}
         self._ready: list[_Parked[T]] = []
@@ -76,7 +82,7 @@ class Purgatory(Generic[T]):
         for key in parked.keys:
             self.watched.setdefault(key, {})[parked] = None
         self._parked[parked] = None
-        parked.timer = self._loop.call_later(max(0, timeout_ms) / 1000, self._take, parked)
+        parked.timer = self._timers.call_later(max(0, timeout_ms) / 1000, self._take, parked)
         future.add_done_callback(lambda _: self._forget(parked))
         if self._is_closed:
             self._take(parked)

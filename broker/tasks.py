@@ -19,10 +19,18 @@ Periodic = Callable[[], Awaitable[object] | None]
 
 
 class BackgroundTasks:
-    """The background tasks of one broker. Create it on the running loop; call `stop` once, at the end."""
+    """The background tasks of one broker. Create it on the running loop; call `stop` once, at the end.
 
-    def __init__(self, on_failure: Callable[[str, BaseException], None]) -> None:
+    `pause` waits between two runs of a periodic function, for seconds: `waiting.pause`, for a clock.
+    """
+
+    def __init__(
+        self,
+        on_failure: Callable[[str, BaseException], None],
+        pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
         self._on_failure = on_failure
+        self._pause = pause
         self._tasks: dict[asyncio.Task[None], None] = {}  # in order: a simulation repeats what a stop does
 
     def __len__(self) -> int:
@@ -52,12 +60,11 @@ class BackgroundTasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    @staticmethod
-    async def _repeat(name: str, first: float, interval: float, function: Periodic) -> None:
-        pause = first
+    async def _repeat(self, name: str, first: float, interval: float, function: Periodic) -> None:
+        seconds = first
         while True:
-            await asyncio.sleep(pause)
-            pause = interval
+            await self._pause(seconds)
+            seconds = interval
             try:
                 result = function()
                 if result is not None:

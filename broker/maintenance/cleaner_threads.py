@@ -24,6 +24,7 @@ from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
+from odradek.broker.waiting import pause
 
 _LOG = StructuredLogger(__name__)
 
@@ -43,6 +44,7 @@ class CleanerThreads:
     ) -> None:
         self.cleaner = Cleaner(log_dirs, clock)
         self._retention = retention
+        self._clock = clock
         self._config = config
         self._threads = max(config.broker.log_cleaner_threads, 1)
 
@@ -72,7 +74,7 @@ class CleanerThreads:
             try:
                 while True:
                     if not self.cleaner.has_work() or not await self._round(worker, thread, self.settings):
-                        await asyncio.sleep(self.backoff_seconds)
+                        await pause(self._clock, self.backoff_seconds)
             finally:
                 worker.close()
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.broker import waiting
 from odradek.broker.apis.table import HandlerTable
 from odradek.broker.build_info import version
 from odradek.broker.clock import Clock
@@ -98,12 +99,12 @@ class Parts(NamedTuple):
 def build(base: Foundation, store: MetadataStore) -> Parts:
     """Create the parts. Must be called on the event loop."""
     config, clock = base.config, base.clock
-    loop = asyncio.get_running_loop()
+    loop, client_timers = asyncio.get_running_loop(), waiting.client_timers(clock)
     purgatories = Purgatories(
-        Purgatory("Produce", loop),
-        Purgatory("Groups", loop),
-        Purgatory("Fetch", loop),
-        Purgatory("DeleteRecords", loop),
+        Purgatory("Produce", loop, client_timers),
+        Purgatory("Groups", loop, client_timers),
+        Purgatory("Fetch", loop, client_timers),
+        Purgatory("DeleteRecords", loop, client_timers),
     )
     metadata = _metadata(base, store)
     partitions = Partitions(
@@ -139,7 +140,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         tasks=base.tasks,
         purgatory=purgatories.groups,
         producer_ids=producer_ids,
-        markers=MarkerSender(config.node_id, metadata, local_markers, other_brokers, base.tasks),
+        markers=MarkerSender(config.node_id, metadata, local_markers, other_brokers, base.tasks, waiting.timers(clock)),
         counts=base.metrics.transactions,
         read_only=base.read_only,
     )

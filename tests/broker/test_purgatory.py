@@ -35,7 +35,8 @@ class Broken(DelayedOperation[str]):
 
 
 def purgatory() -> Purgatory[str]:
-    return Purgatory("Fetch", asyncio.get_running_loop())
+    loop = asyncio.get_running_loop()
+    return Purgatory("Fetch", loop, loop)
 
 
 async def test_a_touch_that_makes_it_ready_answers_it() -> None:

@@ -66,12 +66,13 @@ async def partitions(
     log_dirs: LogDirs, threads: DiskThreads, failures: list[BaseException], config: CurrentConfig
 ) -> AsyncIterator[Partitions]:
     tasks = BackgroundTasks(lambda _, error: failures.append(error))
+    loop = asyncio.get_running_loop()
     made = Partitions(
         node_id=SELF,
         log_dirs=log_dirs,
         config=config,
-        purgatories=[Purgatory("Fetch", asyncio.get_running_loop())],
-        deletions=Purgatory("DeleteRecords", asyncio.get_running_loop()),
+        purgatories=[Purgatory("Fetch", loop, loop)],
+        deletions=Purgatory("DeleteRecords", loop, loop),
         threads=threads,
         tasks=tasks,
         metrics=Metrics(),

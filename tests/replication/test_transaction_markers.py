@@ -26,7 +26,8 @@ class LeadingWithPurgatory(Leading):
     """A partition whose moves of the high watermark touch a purgatory, as in the broker."""
 
     def __init__(self, log_dir: LogDir, threads: DiskThreads, **properties: Any) -> None:
-        self.purgatory: Purgatory[bool] = Purgatory("test", asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self.purgatory: Purgatory[bool] = Purgatory("test", loop, loop)
         super().__init__(log_dir, threads, **properties)
 
     def advanced(self, partition: Partition) -> None:

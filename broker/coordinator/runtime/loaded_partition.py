@@ -39,6 +39,7 @@ from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
 from odradek.broker.coordinator.runtime.timers import KeyTimers
 from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.waiting import Timer, Timers
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 _LOG = StructuredLogger(__name__)
@@ -66,7 +67,7 @@ class _Write:
         self.expired = expired
         self.base_offset: int | None = None
         self.is_overdue = False
-        self.limit: asyncio.TimerHandle | None = None
+        self.limit: Timer | None = None
 
 
 class _MarkerWrite:
@@ -81,7 +82,10 @@ class _MarkerWrite:
 
 
 class LoadedPartition(Generic[S]):
-    """One partition, whose state `shard` is. `run` runs a function in a thread; `key_name` is for the broker's log.
+    """One partition, whose state `shard` is.
+
+    `timers` are those of its keys, and of requesters; `run` runs a function in a thread; `key_name` is for the broker's
+    log.
 
     After `unload` everything is answered NOT_COORDINATOR, and nothing else happens.
     """
@@ -92,6 +96,7 @@ class LoadedPartition(Generic[S]):
         writer: PartitionWriter,
         clock: Clock,
         loop: asyncio.AbstractEventLoop,
+        timers: Timers,
         run: Callable[[Callable[[], Any]], asyncio.Future[Any]],
         key_name: str,
         append_timeout_ms: int,
@@ -101,6 +106,7 @@ class LoadedPartition(Generic[S]):
         self._writer = writer
         self._clock = clock
         self._loop = loop
+        self._all_timers = timers
         self._run = run
         self._key_name = key_name
         self._append_timeout_ms = append_timeout_ms
@@ -160,6 +166,10 @@ class LoadedPartition(Generic[S]):
         else:
             queue.append(event)
 
+    def timers_of(self, key: str) -> KeyTimers | None:
+        """Return the timers of a key, if any was ever set."""
+        return self._timers.get(key)
+
     def write_marker(self, marker: TransactionMarker) -> asyncio.Future[None] | None:
         """Append a marker, and replay it in the order of the log. Return None when that is done, or the future of it.
 
@@ -216,8 +226,8 @@ class LoadedPartition(Generic[S]):
                 return
         else:
             appended.add_done_callback(partial(self._append_ended, write))
-            write.limit = self._loop.call_at(
-                self._loop.time() + self._append_timeout_ms / 1000, self._append_overdue, write
+            write.limit = self._all_timers.call_at(
+                self._all_timers.time() + self._append_timeout_ms / 1000, self._append_overdue, write
             )
         self._pending.append(write)
         self._queues.setdefault(write.key, deque())
@@ -348,7 +358,7 @@ class LoadedPartition(Generic[S]):
         if timers is None:
             if not delays_ms:
                 return
-            timers = self._timers[key] = KeyTimers(self._loop, partial(self._timer_expired, key))
+            timers = self._timers[key] = KeyTimers(self._all_timers, partial(self._timer_expired, key))
         for timer, delay_ms in delays_ms.items():
             if delay_ms is None:
                 timers.cancel(timer)

@@ -37,6 +37,7 @@ from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
+from odradek.broker.waiting import client_timers
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.schema import Structure
 
@@ -77,6 +78,7 @@ class CoordinatorRuntime(Generic[S]):
         self._key_name = key_name
         self._node_id = node_id
         self._clock = clock
+        self._timers = client_timers(clock)
         self._metadata = metadata
         self._partitions = partitions
         self._threads = threads
@@ -263,6 +265,7 @@ class CoordinatorRuntime(Generic[S]):
             writer,
             self._clock,
             self._loop,
+            self._timers,
             self._threads.run,
             self._key_name,
             self.topic.append_timeout_ms,

@@ -1,15 +1,15 @@
-"""The timers of one key on the event loop. Setting a timer again, which is frequent, is cheap; expiring is rare.
+"""The timers of one key. Setting a timer again, which is frequent, is cheap; expiring is rare.
 
-A heartbeat moves the end of a session by a few seconds. That costs one entry in a dictionary: the loop's timer stays
+A heartbeat moves the end of a session by a few seconds. That costs one entry in a dictionary: the clock's timer stays
 where it is, and is set again when it fires too early.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from odradek.broker.coordinator.runtime.events import TimerKey
+from odradek.broker.waiting import Timer, Timers
 
 
 class KeyTimers:
@@ -19,19 +19,19 @@ class KeyTimers:
     `take_due` returns whether it still counts.
     """
 
-    __slots__ = ("_deadlines", "_due", "_expired", "_handles", "_loop")
+    __slots__ = ("_deadlines", "_due", "_expired", "_handles", "_timers")
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[TimerKey], None]) -> None:
-        self._loop = loop
+    def __init__(self, timers: Timers, expired: Callable[[TimerKey], None]) -> None:
+        self._timers = timers
         self._expired = expired
         self._deadlines: dict[TimerKey, float] = {}
-        self._handles: dict[TimerKey, asyncio.TimerHandle] = {}
+        self._handles: dict[TimerKey, Timer] = {}
         self._due: set[TimerKey] = set()
 
     def set(self, timer: TimerKey, delay_ms: int) -> None:
         """Make the timer expire in `delay_ms`, whatever it was set to before."""
         self._due.discard(timer)
-        deadline = self._loop.time() + delay_ms / 1000
+        deadline = self._timers.time() + delay_ms / 1000
         before = self._deadlines.get(timer)
         self._deadlines[timer] = deadline
         if before is None or before > deadline:
@@ -49,6 +49,24 @@ class KeyTimers:
         self._due.discard(timer)
         return is_due
 
+    def expire(self, timer: TimerKey) -> None:
+        """Let the timer expire now, if it is set."""
+        if self._deadlines.pop(timer, None) is not None:
+            self._handles.pop(timer).cancel()
+            self._due.add(timer)
+            self._expired(timer)
+
+    def postpone(self, timers: Iterable[TimerKey], seconds: float) -> None:
+        """Give those of the timers that are set so much more time."""
+        for timer in timers:
+            if timer in self._deadlines:
+                self._deadlines[timer] += seconds
+
+    def remaining(self, timer: TimerKey) -> float | None:
+        """Return the seconds until the timer expires, None if it is not set."""
+        deadline = self._deadlines.get(timer)
+        return None if deadline is None else deadline - self._timers.time()
+
     def cancel_all(self) -> None:
         for handle in self._handles.values():
             handle.cancel()
@@ -60,11 +78,12 @@ class KeyTimers:
         handle = self._handles.get(timer)
         if handle is not None:
             handle.cancel()
-        self._handles[timer] = self._loop.call_at(deadline, self._fire, timer)
+        self._handles[timer] = self._timers.call_at(deadline, self._fire, timer, deadline)
 
-    def _fire(self, timer: TimerKey) -> None:
+    def _fire(self, timer: TimerKey, armed_for: float) -> None:
         deadline = self._deadlines[timer]
-        if self._loop.time() < deadline:
+        # A loop may be early. A clock that is being moved is not, and its time is the end of the move then.
+        if armed_for < deadline or self._timers.time() < deadline:
             del self._handles[timer]
             self._arm(timer, deadline)
             return

@@ -30,6 +30,7 @@ from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
+from odradek.broker.waiting import Timer, Timers
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -86,17 +87,23 @@ class MarkerSender:
     """Sends the markers of one coordinator. `stop` must be called once; nothing is sent after it."""
 
     def __init__(
-        self, node_id: int, metadata: Metadata, local: LocalMarkers, others: OtherBrokers | None, tasks: BackgroundTasks
+        self,
+        node_id: int,
+        metadata: Metadata,
+        local: LocalMarkers,
+        others: OtherBrokers | None,
+        tasks: BackgroundTasks,
+        timers: Timers,
     ) -> None:
         self._node_id = node_id
         self._metadata = metadata
         self._local = local
         self._others = others
         self._tasks = tasks
-        self._loop = asyncio.get_running_loop()
+        self._retries = timers
         self._sendings: dict[str, _Sending] = {}
         self._queues: dict[int, list[_Delivery]] = {}  # by node; a node is here while a task sends to it
-        self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._timers: dict[int, Timer] = {}
         self._last_timer = 0
         self._is_stopped = False
         self.unknown_destinations = 0
@@ -222,7 +229,7 @@ class MarkerSender:
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
         if not self._is_stopped:
             self._last_timer += 1
-            self._timers[self._last_timer] = self._loop.call_later(seconds, self._run_due, self._last_timer, call)
+            self._timers[self._last_timer] = self._retries.call_later(seconds, self._run_due, self._last_timer, call)
 
     def _run_due(self, timer: int, call: Callable[[], None]) -> None:
         del self._timers[timer]

@@ -24,7 +24,6 @@ verification (`storage.producers.verification_state`): so each try begins with a
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
@@ -34,6 +33,7 @@ from odradek.broker.coordinator.transactions.other_brokers import OtherBrokers
 from odradek.broker.coordinator.transactions.transaction import TopicPartition
 from odradek.broker.coordinator.transactions.transaction_coordinator import PartitionErrors, TransactionCoordinator
 from odradek.broker.metrics.counts.transactions import TransactionCounts
+from odradek.broker.waiting import sleep
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -124,7 +124,7 @@ class TransactionVerifier:
         deadline = begin + config.add_partitions_to_txn_retry_backoff_max_ms / 1000
         errors = found if isinstance(found, Mapping) else await found
         while adds and _is_concurrent(errors) and self._clock.monotonic() < deadline:
-            await asyncio.sleep(config.add_partitions_to_txn_retry_backoff_ms / 1000)
+            await sleep(self._clock, config.add_partitions_to_txn_retry_backoff_ms / 1000)
             begin_again()
             found = self._ask(transactional_id, producer_id, producer_epoch, partitions, adds=adds)
             errors = found if isinstance(found, Mapping) else await found

@@ -90,6 +90,7 @@ class Bench:
             cast("Any", self.writer),
             ManualClock(0),
             cast("Any", self.loop),
+            cast("Any", self.loop),
             self._run,
             "counter",
             append_timeout_ms=TIMEOUT_MS,
