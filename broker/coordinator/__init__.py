@@ -7,6 +7,7 @@
 | `group_type`, `group_types` | the interface of a group of any type; the types that there are |
 | `classic_group` | groups of the classic protocol |
 | `consumer_group`, `assignors` | groups of the consumer protocol (KIP-848), and the assignment of partitions |
+| `sessions` | which members live, when a test moves the clock |
 | `migration` | groups that change their protocol while they have members |
 | `offsets` | committed offsets, and the requests that change them |
 | `transactions` | transactional ids, and the markers that end transactions |

@@ -17,9 +17,10 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_shard import GroupCoordinatorShard, GroupFactories
 from odradek.broker.coordinator.group_type import MetadataChanged
 from odradek.broker.coordinator.offsets.events import ExpireOffsets, TopicsDeleted
-from odradek.broker.coordinator.runtime.events import Event, PendingReply
+from odradek.broker.coordinator.runtime.events import Event, PendingReply, TimerKey
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.broker.coordinator.sessions import keep_living
 from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS
 from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.metadata import Metadata
@@ -178,6 +179,23 @@ class GroupCoordinator:
             for group_id, group in tuple(partition.shard.groups.items()):
                 if group.follows_metadata:
                     partition.submit(group_id, event)
+
+    def keep_living(self, seconds: float) -> None:
+        """Give members that were heard of within a heartbeat so many seconds more: the clock is about to move.
+
+        See `sessions`. Silent members get none.
+        """
+        for partition in self._runtime.loaded_partitions():
+            for group_id, group in partition.shard.groups.items():
+                timers = partition.timers_of(group_id)
+                if timers is not None:
+                    keep_living(group.sessions(), timers, seconds)
+
+    def end_session(self, group_id: str, timer: TimerKey) -> None:
+        """End the session of a member now, as if it had been silent; `timer` is that of its `MemberSession`."""
+        for partition in self._runtime.loaded_partitions():
+            if group_id in partition.shard and (timers := partition.timers_of(group_id)) is not None:
+                timers.expire(timer)
 
     async def expire(self) -> None:
         """Delete offsets and groups whose retention is over. Called every offsets.retention.check.interval.ms."""

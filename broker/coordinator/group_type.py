@@ -8,13 +8,14 @@ cannot be written, nothing has changed. The classic group changes its state when
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from odradek.broker.coordinator.runtime.events import Effects, Event, TimerKey
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
+from odradek.broker.coordinator.sessions import MemberSession
 from odradek.protocol.errors import ErrorCode
 
 CLASSIC = "classic"
@@ -117,6 +118,10 @@ class Group(Protocol):
 
     def metadata_changed(self, changed_topics: Collection[str], has_new_topics: bool, now_ms: int) -> Effects:
         """Handle MetadataChanged; called if `follows_metadata`."""
+        ...
+
+    def sessions(self) -> Iterator[MemberSession]:
+        """Yield the sessions of all members."""
         ...
 
     def check_commit(self, committer: Committer, partitions: Collection[tuple[str, int]]) -> dict[TimerKey, int | None]:

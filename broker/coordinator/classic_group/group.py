@@ -15,7 +15,7 @@ a new id. Kafka's `GroupMetadataManager` and `ClassicGroup` are the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -31,12 +31,13 @@ from odradek.broker.coordinator.classic_group.member_effects import (
 )
 from odradek.broker.coordinator.classic_group.members import Member, Members
 from odradek.broker.coordinator.classic_group.rebalance import JOIN_TIMER, SYNC_TIMER, ClassicSettings, Rebalance
-from odradek.broker.coordinator.classic_group.state import ClassicGroupState
+from odradek.broker.coordinator.classic_group.state import ClassicGroupState, session_timer
 from odradek.broker.coordinator.classic_group.state_table import ERRORS, RESPONSES, Action, Request, State
 from odradek.broker.coordinator.classic_group.stored_group import group_tombstone
 from odradek.broker.coordinator.group_type import CLASSIC, Committer, GroupEvent
 from odradek.broker.coordinator.runtime.events import Effects, LogLine, TimerExpired, TimerKey
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
+from odradek.broker.coordinator.sessions import CLASSIC_HEARTBEATS, MemberSession
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.heartbeat import HeartbeatResponse
 from odradek.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
@@ -266,6 +267,20 @@ class ClassicGroup:
             self._rebalance.start(f"the session of member {member_id} is over", effects)
         else:
             self._rebalance.complete_if_joined(effects)
+
+    def sessions(self) -> Iterator[MemberSession]:
+        """Yield the sessions of all members. A member that is parked has done what the group waits for."""
+        for member in self.members:
+            is_parked = member.joining is not None or member.syncing is not None
+            yield MemberSession(
+                member.member_id,
+                member.client_id,
+                session_timer(member.member_id),
+                member.session_timeout_ms,
+                member.session_timeout_ms / CLASSIC_HEARTBEATS,
+                is_parked,
+                () if is_parked else (JOIN_TIMER, SYNC_TIMER),
+            )
 
     # ------------------------------------------------------------------------------------------------ records, offsets
 

@@ -15,7 +15,7 @@ are replayed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, ClassVar
 
 import msgspec
@@ -33,6 +33,7 @@ from odradek.broker.coordinator.consumer_group import (
 from odradek.broker.coordinator.consumer_group.events import (
     ConsumerHeartbeat,
     ExpressionsResolved,
+    all_timers,
     rebalance_timer,
     session_timer,
 )
@@ -42,6 +43,7 @@ from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.group_type import CONSUMER, Committer
 from odradek.broker.coordinator.runtime.events import Effects, TimerExpired, TimerKey, WorkFailed
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
+from odradek.broker.coordinator.sessions import CLASSIC_HEARTBEATS, MemberSession
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.consumer_group_describe import DescribedGroup
@@ -174,6 +176,19 @@ class ConsumerGroup:
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return self.group_state.tombstones()
+
+    def sessions(self) -> Iterator[MemberSession]:
+        """Yield the sessions of all members; no request of a consumer group is parked."""
+        settings = self._settings()
+        for member in self.group_state.members.values():
+            timeout_ms, heartbeat_ms = settings.session_timeout_ms, float(settings.heartbeat_interval_ms)
+            if member.classic is not None:
+                timeout_ms = member.classic.session_timeout_ms
+                heartbeat_ms = timeout_ms / CLASSIC_HEARTBEATS
+            session, *awaited = all_timers(member.member_id)
+            yield MemberSession(
+                member.member_id, member.client_id, session, timeout_ms, heartbeat_ms, False, tuple(awaited)
+            )
 
     def check_commit(self, committer: Committer, partitions: Collection[tuple[str, int]]) -> dict[TimerKey, int | None]:
         """Raises KafkaError (`checks`). A commit moves no timer: only heartbeats prolong a session."""
