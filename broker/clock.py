@@ -2,19 +2,25 @@
 
 `time_ms` is wall-clock time for people and records (timestamps, retention); it may jump. `monotonic` is for measuring
 and waiting: it never goes back, and has no meaning in another process. `boot_time` also counts the time for which the
-machine sleeps: a lease in a remote store expires meanwhile. The simulated side is
-`odradek.broker.testing.clock.ManualClock`.
+machine sleeps: a lease in a remote store expires meanwhile. The simulated sides are in `odradek.broker.testing`:
+`ManualClock`, which a test sets, and `MovableClock`, which goes on and can be moved forward. `waiting` has the timers.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 # Only Linux has CLOCK_BOOTTIME; on macOS CLOCK_MONOTONIC does not stop either.
 _BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+# freezegun replaces `time.monotonic`, time-machine the C function itself; neither touches this clock of this function.
+machine_monotonic: Final[Callable[[], float]] = partial(time.clock_gettime, time.CLOCK_MONOTONIC)
+"""`time.monotonic`, also while a test has frozen that."""
 
 
 class Clock(Protocol):
@@ -44,6 +50,11 @@ class SystemClock:
 
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000
+
+
+def wall_time() -> float:
+    """Return the time of day in seconds, which a test may have frozen."""
+    return time.time()
 
 
 def boot_id() -> str:

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+from odradek.broker import waiting
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.descriptor_budget import current_budget
@@ -49,6 +50,7 @@ from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
 from odradek.broker.server.server import Server
+from odradek.broker.startup.clock_follower import BrokerFollower
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
 from odradek.broker.startup.machine import Machine, on_ports
 from odradek.broker.startup.metadata_store import (
@@ -210,8 +212,9 @@ class Run:
             )
         self._gauges.state = RECOVERY
         store = await self._open_storage(threads)
-        tasks = BackgroundTasks(self._fail)
+        tasks = BackgroundTasks(self._fail, partial(waiting.pause, self._clock))
         parts = self._build(store, threads, tasks)
+        stack.callback(waiting.attach(self._clock, BrokerFollower(parts.groups, parts.server, threads)))
         stack.push_async_callback(
             self._flush_and_leave, self.services.metadata, self.services.partitions, self.periodic_tasks
         )

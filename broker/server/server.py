@@ -148,6 +148,12 @@ class Server:
         self.stop_accepting()
         await self.connections.finish(seconds)
 
+    def clock_moved(self, seconds: float) -> None:
+        """Postpone what is measured by the clock, which a test has moved: connections do not become idle by that."""
+        self._ticked_at += seconds
+        for connection in self.connections:
+            connection.active_at += seconds
+
     def _tick(self) -> None:
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
         self.tick()

@@ -6,5 +6,6 @@
 | `threaded` | a broker on a thread, for tests without an event loop |
 | `loop_thread`, `broker_loop` | its thread, and the event loop on it |
 | `unfrozen_time` | time that goes on while a test has frozen its own |
+| `movable_clock`, `deadlines` | a clock that goes on, and that a test moves forward; its timers |
 | `clock` | a clock that a test sets |
 """

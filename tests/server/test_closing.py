@@ -250,6 +250,22 @@ async def test_an_idle_connection_is_closed_and_an_active_or_parked_one_is_not(s
     await active.ask("Metadata", METADATA_VERSION, MetadataRequest())
 
 
+async def test_a_connection_is_no_longer_idle_when_a_test_has_moved_the_clock(serve: Serve) -> None:
+    serving = await serve(connections_max_idle_ms="60000")
+    client = await serving.connect()
+    await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    serving.clock.advance(59_999)
+
+    serving.clock.advance(3_600_000)
+    serving.server.clock_moved(3_600)
+    serving.server.tick()
+    assert len(serving.connections) == 1
+    serving.clock.advance(1)
+    serving.server.tick()
+
+    assert await client.is_closed()
+
+
 async def test_a_client_that_sends_single_bytes_is_idle(serve: Serve) -> None:
     serving = await serve(connections_max_idle_ms="60000")
     client = await serving.connect()

@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from operator import attrgetter
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from odradek.broker.replication.appends.writer_thread import WriterThread
 
@@ -54,6 +54,7 @@ class DiskThreads:
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
         self._search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="search")
         self._is_closed = False
+        self._running: set[asyncio.Future[Any]] | None = None  # of disk and search threads, once `watch` was called
 
     def create_future(self) -> asyncio.Future[T]:
         """Create a future of the event loop that the threads report to."""
@@ -78,11 +79,34 @@ class DiskThreads:
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Run other disk work, in no particular order."""
-        return asyncio.wrap_future(self._disk.submit(function, *args, **kwargs), loop=self._loop)
+        return self._watched(asyncio.wrap_future(self._disk.submit(function, *args, **kwargs), loop=self._loop))
 
     def search(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Run a search in a log, which may decode large batches."""
-        return asyncio.wrap_future(self._search.submit(function, *args, **kwargs), loop=self._loop)
+        return self._watched(asyncio.wrap_future(self._search.submit(function, *args, **kwargs), loop=self._loop))
+
+    def watch(self) -> None:
+        """Record from now on what the threads work on, for `is_busy` and `settled`."""
+        if self._running is None:
+            self._running = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether work that was submitted has not ended; that of disk and search threads counts after `watch`."""
+        return bool(self._running) or any(writer.waiting for writer in self.writers)
+
+    async def settled(self) -> None:
+        """Return when the work submitted so far has ended, whatever its outcome."""
+        running: list[asyncio.Future[Any]] = list(self._running or ())
+        running += [self._loop.create_task(writer.run(_nothing)) for writer in self.writers if writer.waiting]
+        if running:
+            await asyncio.wait(running)
+
+    def _watched(self, running: asyncio.Future[T]) -> asyncio.Future[T]:
+        if self._running is not None:
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
+        return running
 
     async def run_to_end(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run disk work and wait for it. On cancellation, waits for the work to finish, then re-raises."""
@@ -103,3 +127,7 @@ class DiskThreads:
         await self.writers[0].run(self._disk.shutdown)
         for writer in self.writers:
             await writer.close()
+
+
+def _nothing() -> None:
+    """Do nothing, in turn."""
