@@ -7,5 +7,7 @@
 | `loop_thread`, `broker_loop` | its thread, and the event loop on it |
 | `unfrozen_time` | time that goes on while a test has frozen its own |
 | `movable_clock`, `deadlines` | a clock that goes on, and that a test moves forward; its timers |
+| `blocking_clock` | the same, for tests without an event loop |
+| `members` | the end of the sessions of chosen members |
 | `clock` | a clock that a test sets |
 """

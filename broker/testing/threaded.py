@@ -20,7 +20,7 @@ from odradek.broker.startup.embedded_config import Properties
 from odradek.broker.startup.machine import Machine
 from odradek.broker.storage.disk.files import Files
 from odradek.broker.testing.loop_thread import LoopThread
-from odradek.broker.testing.unfrozen_time import UnfrozenClock
+from odradek.broker.testing.movable_clock import MovableClock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,10 +41,13 @@ class ThreadedBroker:
         clock: Clock | None = None,
         new_files: Callable[[], Files] | None = None,
     ) -> None:
-        """`new_files`: the files of a log directory, in place of the machine's. Raises `ConfigError`."""
+        """`clock`: a `MovableClock` by default, which `BlockingClock` moves from the test's thread.
+
+        `new_files`: the files of a log directory, in place of the machine's. Raises `ConfigError`.
+        """
         self.broker = Broker(
             properties,
-            clock=clock or UnfrozenClock(),
+            clock=clock or MovableClock(),
             machine=None if new_files is None else Machine(new_files=new_files),
         )
         self.bootstrap = ""
