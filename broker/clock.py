@@ -9,18 +9,12 @@ machine sleeps: a lease in a remote store expires meanwhile. The simulated sides
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Protocol
 
 # Only Linux has CLOCK_BOOTTIME; on macOS CLOCK_MONOTONIC does not stop either.
 _BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-# freezegun replaces `time.monotonic`, time-machine the C function itself; neither touches this clock of this function.
-machine_monotonic: Final[Callable[[], float]] = partial(time.clock_gettime, time.CLOCK_MONOTONIC)
-"""`time.monotonic`, also while a test has frozen that."""
 
 
 class Clock(Protocol):
@@ -50,11 +44,6 @@ class SystemClock:
 
     def time_ms(self) -> int:
         return time.time_ns() // 1_000_000
-
-
-def wall_time() -> float:
-    """Return the time of day in seconds, which a test may have frozen."""
-    return time.time()
 
 
 def boot_id() -> str:

@@ -26,13 +26,12 @@ The wall clock moves with the monotonic one. `boot_time` does not move: leases i
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from odradek.broker.clock import SystemClock, machine_monotonic, wall_time
+from odradek.broker.clock import SystemClock
+from odradek.broker.testing import unfrozen_time
 from odradek.broker.testing.deadlines import Deadline, Deadlines
 from odradek.broker.waiting import ClockFollower, WaitingClock
 
@@ -42,8 +41,6 @@ _TURNS: Final = 6
 """Turns of the event loop after which what a timer has started is done, or waits: a delayed request takes four."""
 _CHAIN: Final = 3
 """Pieces of disk work in a row that one deadline starts: append, flush, rename."""
-_FILE_TIME_SECONDS: Final = 0.1
-"""The times of new files differ by less from the time of day: Linux takes that of the last tick, 10 ms at most."""
 PATIENCE_SECONDS: Final = 60.0
 """The longest real time that one step may take: after it, something in the broker waits for what never comes."""
 
@@ -66,7 +63,7 @@ class MovableClock(WaitingClock):
         self._machine = SystemClock()
         self._offset = 0.0  # seconds that it was moved
         self._held: float | None = None  # the time, while it stands still
-        self._wall_start = _real_wall_time() - machine_monotonic()
+        self._wall_start = unfrozen_time.time_ms() / 1000 - unfrozen_time.monotonic()
         self._end = 0.0  # of the move in progress
         self._grid: tuple[float, float] | None = None  # begin and interval of periodic work in the move in progress
         self._here: Deadlines | None = None
@@ -83,7 +80,7 @@ class MovableClock(WaitingClock):
 
     def monotonic(self) -> float:
         held = self._held
-        return machine_monotonic() + self._offset if held is None else held
+        return unfrozen_time.monotonic() + self._offset if held is None else held
 
     def boot_time(self) -> float:
         return self._machine.boot_time()
@@ -163,7 +160,7 @@ class MovableClock(WaitingClock):
                 await self._do_until(self._end)
             finally:
                 self._grid = None
-                self._offset = self.monotonic() - machine_monotonic()
+                self._offset = self.monotonic() - unfrozen_time.monotonic()
                 self._held = None
                 deadlines.release()
 
@@ -271,17 +268,6 @@ def _seconds(delta: timedelta | None, arguments: dict[str, float]) -> float:
     if seconds < 0:
         raise ValueError("time does not run backwards: a clock can only be moved forward")
     return seconds
-
-
-def _real_wall_time() -> float:
-    """Return the time of day in seconds, also while a test has frozen it.
-
-    freezegun replaces the functions of Python that return it, time-machine those of C. Neither changes the time that
-    the kernel gives to a new file. That one is some milliseconds late, so it only decides.
-    """
-    with tempfile.TemporaryFile() as file:
-        of_file, of_python = os.fstat(file.fileno()).st_mtime, wall_time()
-    return of_python if abs(of_python - of_file) < _FILE_TIME_SECONDS else of_file
 
 
 def _set_done(future: asyncio.Future[None]) -> None:

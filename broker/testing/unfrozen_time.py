@@ -11,8 +11,6 @@ import ctypes
 import os
 from time import CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime
 
-from odradek.broker.clock import SystemClock
-
 
 class _Timespec(ctypes.Structure):
     _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
@@ -33,12 +31,3 @@ def time_ms() -> int:
     if _gettime(CLOCK_REALTIME, now):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return int(now.seconds) * 1000 + int(now.nanoseconds) // 1_000_000
-
-
-class UnfrozenClock(SystemClock):
-    """The machine's clocks, also while a test has frozen its own."""
-
-    monotonic = staticmethod(monotonic)
-
-    def time_ms(self) -> int:
-        return time_ms()
