@@ -29,7 +29,7 @@ class DescribedGroupMember(Structure):
 
 class DescribedGroup(Structure):
     error_code: i16 = 0
-    error_message: Annotated[string | None, since(6)] = None
+    error_message: Annotated[string | None, since(6), ignorable] = None  # earlier versions have the code only
     group_id: string = ""
     group_state: string = ""  # Empty, PreparingRebalance, CompletingRebalance, Stable, Dead
     protocol_type: string = ""  # `consumer` for consumers; empty before the first member joins

@@ -5,7 +5,7 @@ Its main use: to make the preferred replicas leaders again after a broker has re
 
 from typing import Annotated
 
-from odradek.protocol.schema import Message, Structure, i8, i16, i32, message, since, string
+from odradek.protocol.schema import Message, Structure, i8, i16, i32, ignorable, message, since, string
 
 
 class TopicPartitions(Structure):
@@ -42,5 +42,5 @@ class ElectLeadersResponse(Message):
     """Versions 0–2, flexible from 2; v1 adds an error for the request as a whole (KIP-460)."""
 
     throttle_time_ms: i32 = 0
-    error_code: Annotated[i16, since(1)] = 0
+    error_code: Annotated[i16, since(1), ignorable] = 0  # in version 0 Kafka leaves it out, and sets only the rows
     replica_election_results: list[ReplicaElectionResult] = []

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.broker.handlers.describe_groups import error_response
+from odradek.protocol.codec import decode, encode
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from odradek.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from tests.handlers.group_members import SUBSCRIPTION, GroupMember
 from tests.wire import Wire
 
@@ -55,3 +57,13 @@ async def test_authorized_operations_are_included_on_request(wire: Wire, only_me
     group = await describe(wire, only_member.group_id, 5, include_authorized_operations=True)
 
     assert group.authorized_operations == 0b1101_0100_1000
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_refused_request_is_answered_in_every_version(version: int) -> None:
+    refusal = error_response(DescribeGroupsRequest(["g"]), ErrorCode.POLICY_VIOLATION, "no")
+
+    [group] = decode(DescribeGroupsResponse, version, encode(refusal, version)).groups
+
+    assert (group.group_id, group.error_code) == ("g", ErrorCode.POLICY_VIOLATION)
+    assert group.error_message == ("no" if version == 6 else None)

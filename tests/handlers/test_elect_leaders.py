@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.broker.handlers.elect_leaders import error_response
+from odradek.protocol.codec import decode, encode
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
 from tests.handlers.requests import create
 from tests.wire import Wire
 
 PREFERRED, UNCLEAN = 0, 1
+REFUSED = ErrorCode.POLICY_VIOLATION
 Codes = dict[str, dict[int, int]]
 
 
@@ -51,3 +54,13 @@ async def test_other_election_types_are_refused(wire: Wire) -> None:
 
     assert response.error_code == ErrorCode.INVALID_REQUEST
     assert codes(response) == {"t": {0: ErrorCode.INVALID_REQUEST}}
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_refused_request_is_answered_in_every_version(version: int) -> None:
+    request = ElectLeadersRequest(PREFERRED, [TopicPartitions("t", [0])])
+
+    response = decode(ElectLeadersResponse, version, encode(error_response(request, REFUSED, "it only reads"), version))
+
+    assert codes(response) == {"t": {0: REFUSED}}
+    assert response.error_code == (REFUSED if version else ErrorCode.NONE)
