@@ -59,6 +59,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def partitions_of(self, session_id: int) -> tuple[WantedPartition, ...]:
+        """The partitions of a session, in the order of reading; none of an unknown session."""
+        session = self._sessions.get(session_id)
+        return () if session is None else tuple(session.partitions.values())
+
     def begin(self, request: FetchRequest, version: int, *, from_follower: bool) -> Fetch:
         """Determine the partitions that a request wants, and count the request in its session.
 

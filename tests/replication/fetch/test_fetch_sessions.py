@@ -98,6 +98,17 @@ def test_a_full_fetch_returns_every_partition_and_opens_a_session() -> None:
     assert sessions.cache.partitions_count == 2
 
 
+def test_the_partitions_of_a_session_are_listed_without_counting_a_request() -> None:
+    sessions = Sessions()
+    session = sessions.start({"a": [0, 1]})
+
+    listed = sessions.cache.partitions_of(session)
+
+    assert [(each.topic, each.request.partition) for each in listed] == [("a", 0), ("a", 1)]
+    assert sessions.cache.partitions_of(session + 1) == ()
+    assert wanted(sessions.begin_by_name(request(session, 1))) == [("a", 0), ("a", 1)]
+
+
 def test_an_incremental_fetch_reads_all_and_returns_only_news() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0, 1, 2]})
