@@ -9,5 +9,6 @@
 | `movable_clock`, `deadlines` | a clock that goes on, and that a test moves forward; its timers |
 | `blocking_clock` | the same, for tests without an event loop |
 | `members` | the end of the sessions of chosen members |
+| `faults` | requests that fail, and a disk that is broken, on purpose |
 | `clock` | a clock that a test sets |
 """
