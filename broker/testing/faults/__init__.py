@@ -7,7 +7,7 @@ rule = faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders", partitio
 
 | module | what |
 |---|---|
-| `faults` | the rules of one broker |
+| `faults`, `blocking` | the rules of one broker; the same for tests on other threads |
 | `rule` | what all rules share: their hits, their limits, their text |
 | `request_rules`, `disk_rules` | the rules for requests and for the disk |
 | `request_faults`, `disk_faults` | apply them to the requests and to the files of a broker |
@@ -19,7 +19,8 @@ rule = faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders", partitio
 A broker without rules has none of this in the path of its requests or of its files.
 """
 
+from odradek.broker.testing.faults.blocking import BlockingFaults
 from odradek.broker.testing.faults.faults import Faults
 from odradek.broker.testing.faults.rule import Rule
 
-__all__ = ["Faults", "Rule"]
+__all__ = ["BlockingFaults", "Faults", "Rule"]
