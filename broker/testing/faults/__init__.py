@@ -13,6 +13,7 @@ rule = faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders", partitio
 | `request_faults`, `disk_faults` | apply them to the requests and to the files of a broker |
 | `topic_rows`, `error_rows` | where a message has topics and partitions; answers of which some rows fail |
 | `fetched_rows` | the same for Fetch, whose partitions may be in a session |
+| `shadowed_files` | the seam to the files of a running broker |
 | `execution` | a handler's answer, waited for |
 | `arguments` | checks of the arguments |
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from types import TracebackType
-from typing import ParamSpec, Protocol, Self, TypeVar, Unpack
+from typing import Protocol, Self, TypeVar, Unpack
 
 from odradek.broker.broker import Broker
 from odradek.broker.testing.faults.faults import Faults
@@ -13,7 +13,6 @@ from odradek.broker.testing.faults.request_rules import BEFORE, Filters
 from odradek.broker.testing.faults.rule import Rule
 from odradek.protocol.errors import ErrorCode
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -23,7 +22,7 @@ class BrokerThread(Protocol):
     @property
     def broker(self) -> Broker: ...
 
-    def call(self, function: Callable[..., T], /, *args: object) -> T:
+    def call(self, function: Callable[[], T], /) -> T:
         """Run a function on the broker's event loop, and return its result. Raises RuntimeError if it is stopped."""
         ...
 

@@ -46,11 +46,11 @@ class BrokerOnThread:
         asyncio.run_coroutine_threadsafe(self.broker.stop(), self._loop).result()
         self._runs = False
 
-    def call(self, function: Callable[..., T], /, *args: object) -> T:
+    def call(self, function: Callable[[], T], /) -> T:
         if not self._runs:
             raise RuntimeError("the broker is stopped")
 
         async def called() -> T:
-            return function(*args)
+            return function()
 
         return asyncio.run_coroutine_threadsafe(called(), self._loop).result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,18 @@ def test_a_later_shadow_of_the_same_method_stays(tmp_path: Path) -> None:
     files.fsync_directory(str(tmp_path))
     assert synced == [str(tmp_path)]
     assert set(vars(files)) == {"fsync_directory"}
+
+
+def test_rules_count_once_over_shadows_that_had_to_stay(tmp_path: Path) -> None:
+    disk, files = DiskFaults(), OsFiles()
+    rule = SlowDisk(0, "sync", None, optional=False)
+    disk.rules = (rule,)
+    disk.shadow([files])
+    vars(files)["fsync_directory"] = partial(files.fsync_directory)
+    disk.unshadow()
+    disk.shadow([files, files])
+    files.fsync_directory(str(tmp_path))
+    assert rule.hits == 1
 
 
 def test_an_earlier_shadow_of_the_same_method_comes_back(tmp_path: Path) -> None:

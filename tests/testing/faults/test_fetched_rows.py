@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.testing.faults import Faults
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from tests.broker.replicating import Cluster, three_brokers
 from tests.handlers.requests import batch, create, fetch_request, parked, produce, values_in
 from tests.wire import Wire
 
@@ -121,3 +124,17 @@ async def test_a_dropped_fetch_releases_the_files_that_it_has_read(
     descriptors = broker.log_dir.resources.descriptors
     with descriptors.pinned(f"{broker.log_dir.path}/t-0/00000000000000000000.log"):
         assert descriptors.pin(f"{broker.log_dir.path}/t-0/00000000000000000000.log").pins == 2, "nobody else"
+
+
+async def test_a_follower_whose_fetches_fail_makes_no_progress(tmp_path: Path) -> None:
+    async with three_brokers(tmp_path, Cluster) as cluster:
+        await cluster.create()
+        faults = Faults(cluster.brokers[1])
+        rule = faults.fail("Fetch", "KAFKA_STORAGE_ERROR", topic="t", partition=0)
+        assert await cluster.produce(1, b"v") is NONE  # when the followers are out of sync
+        await cluster.until(lambda: cluster.in_sync(1))
+        assert rule.hits
+
+        rule.remove()
+        await cluster.until(lambda: cluster.in_sync(1, 2, 3))
+        assert cluster.log_bytes(1) == cluster.log_bytes(2) == cluster.log_bytes(3)
