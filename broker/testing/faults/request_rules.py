@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Final, NamedTuple, Self, TypedDict
+from typing import Final, NamedTuple, Self, TypedDict, Unpack
 
 import msgspec
 
@@ -88,13 +88,17 @@ class RequestRule(Rule):
         """Whether the rule is for this partition, or for this topic as a whole (None)."""
         return self.topic in (None, topic) and (self.partition is None or self.partition == index)
 
+    def is_named_by(self, named: Named) -> bool:
+        """Whether a request that names this partition or topic is one for the rule."""
+        return self.concerns(*named)
+
     def fits(self, context: RequestContext, wanted: Wanted) -> bool:
         """Whether the rule is for this request of its API."""
         if self.client_id is not None and self.client_id != context.client_id:
             return False
         if not self.is_of_rows:
             return True
-        return wanted.means_all or any(self.concerns(*each) for each in wanted.named)
+        return wanted.means_all or any(self.is_named_by(each) for each in wanted.named)
 
     async def before(self) -> None:
         """Do what comes before the execution of a request. Raises CloseConnection."""
@@ -107,9 +111,9 @@ class RequestRule(Rule):
 class Fail(RequestRule):
     """Requests, or the rows of a topic or partition in them, fail with an error and are not executed."""
 
-    def __init__(self, api: Api, code: ErrorCode, **filters: object) -> None:
+    def __init__(self, api: Api, code: ErrorCode, **filters: Unpack[Filters]) -> None:
         self.code = code
-        super().__init__(f"fail {api.name} with {code.name}", api, **filters)  # type: ignore[arg-type]
+        super().__init__(f"fail {api.name} with {code.name}", api, **filters)
 
     def check_rows(self) -> None:
         """Raise ValueError if the answers of the API have no errors of topics, or none of partitions."""
@@ -123,20 +127,17 @@ class Fail(RequestRule):
         if self.partition is not None and not any(each.partition_error for each in found):
             raise ValueError(f"an answer to {name} has no errors of single partitions, so it takes no partition=")
 
-    def fits(self, context: RequestContext, wanted: Wanted) -> bool:
-        """A request that names topics without partitions may get an answer with partitions (Metadata)."""
-        if super().fits(context, wanted):
-            return True
-        return self.partition is not None and any(
-            index is None and self.topic in (None, topic) for topic, index in wanted.named
-        )
+    def is_named_by(self, named: Named) -> bool:
+        """The answer to a request that names topics without partitions may have partitions (Metadata)."""
+        topic, partition = named
+        return self.concerns(topic, self.partition if partition is None else partition)
 
 
 class Holding(RequestRule):
     """A rule that holds requests back, until it is removed at the latest."""
 
-    def __init__(self, action: str, api: Api | None, **filters: object) -> None:
-        super().__init__(action, api, **filters)  # type: ignore[arg-type]
+    def __init__(self, action: str, api: Api | None, **filters: Unpack[Filters]) -> None:
+        super().__init__(action, api, **filters)
         self._is_released = False
         self._held: set[asyncio.Future[None]] = set()  # of the loop that runs at the time: a broker may start again
 
@@ -161,7 +162,7 @@ class Holding(RequestRule):
 class Delay(Holding):
     """Requests wait for some seconds before they are executed."""
 
-    def __init__(self, api: Api, seconds: float, **filters: object) -> None:
+    def __init__(self, api: Api, seconds: float, **filters: Unpack[Filters]) -> None:
         self._seconds = arguments.duration("seconds", seconds)
         super().__init__(f"delay {api.name} by {seconds} s", api, **filters)
 
@@ -175,7 +176,7 @@ class Pause(Holding):
     The rule applies from the moment when it is made.
     """
 
-    def __init__(self, api: Api | None, **filters: object) -> None:
+    def __init__(self, api: Api | None, **filters: Unpack[Filters]) -> None:
         super().__init__(f"pause {'all requests' if api is None else api.name}", api, **filters)
 
     async def before(self) -> None:
@@ -201,9 +202,9 @@ class Pause(Holding):
 class Drop(RequestRule):
     """The connection is closed: before the request is executed, or after it, so that only the answer is lost."""
 
-    def __init__(self, api: Api, when: str, **filters: object) -> None:
+    def __init__(self, api: Api, when: str, **filters: Unpack[Filters]) -> None:
         self.when = arguments.one_of("when", when, (BEFORE, AFTER))
-        super().__init__(f"drop {api.name} {when} it is executed", api, **filters)  # type: ignore[arg-type]
+        super().__init__(f"drop {api.name} {when} it is executed", api, **filters)
 
     async def before(self) -> None:
         if self.when == BEFORE:
@@ -218,11 +219,11 @@ class Drop(RequestRule):
 class Throttle(RequestRule):
     """Answers have a throttle time, and the next request of their connection waits for so long."""
 
-    def __init__(self, api: Api, ms: int, **filters: object) -> None:
+    def __init__(self, api: Api, ms: int, **filters: Unpack[Filters]) -> None:
         self.ms = arguments.whole_number("ms", ms, 1)
         if not any(has_field(api.response, version, THROTTLE_TIME) for version in served_versions(api)):
             raise ValueError(f"an answer to {api.name} has no throttle time")
-        super().__init__(f"throttle {api.name} by {ms} ms", api, **filters)  # type: ignore[arg-type]
+        super().__init__(f"throttle {api.name} by {ms} ms", api, **filters)
 
     def after(self, answer: Message | None, version: int) -> Message | None:
         if answer is None or not has_field(type(answer), version, THROTTLE_TIME):

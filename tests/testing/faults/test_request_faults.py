@@ -164,6 +164,8 @@ async def test_metadata_has_errors_of_topics_and_of_partitions_that_it_was_not_a
     faults.fail("Metadata", "LEADER_NOT_AVAILABLE", topic="t", partition=1)
     faults.fail("Metadata", "TOPIC_AUTHORIZATION_FAILED", topic="u")
 
+    faults.fail("Metadata", "REPLICA_NOT_AVAILABLE", topic="t", partition=0, client_id="other", optional=True)
+
     for asked in (None, [MetadataRequestTopic(name=name) for name in ("t", "u")]):
         answer = await wire.ask(MetadataRequest(asked), 12)
         assert answer.brokers
