@@ -33,26 +33,20 @@ class DiskFaults:
 
     def __init__(self) -> None:
         self.rules: tuple[DiskRule, ...] = ()
-        self._shadowed: list[ShadowedFiles] = []
+        self._shadowed: dict[int, ShadowedFiles] = {}  # by the id of the object, which each keeps alive
 
     @property
     def concerns_reads(self) -> bool:
         """Whether `intercept` is needed."""
         return any(READ in rule.operations for rule in self.rules)
 
-    @property
-    def is_shadowing(self) -> bool:
-        return bool(self._shadowed)
-
     def shadow(self, files: Iterable[Files]) -> None:
-        """Apply the rules to these files from now on; several log directories may share one object."""
-        self._shadowed += [ShadowedFiles(each, self._meet) for each in {id(each): each for each in files}.values()]
-
-    def unshadow(self) -> None:
-        """Apply the rules to no files any more."""
-        for each in self._shadowed:
-            each.remove()
-        self._shadowed.clear()
+        """Apply the rules to these files, of which several log directories may share one, and to no others."""
+        wanted = {id(each): each for each in files}
+        for key in self._shadowed.keys() - wanted.keys():
+            self._shadowed.pop(key).remove()
+        for key in wanted.keys() - self._shadowed.keys():
+            self._shadowed[key] = ShadowedFiles(wanted[key], self._meet)
 
     def _meet(self, operation: str, find_path: Callable[[], str], size: int) -> None:
         """Apply the rules to an operation, and wait as long as they say. Raises OSError."""

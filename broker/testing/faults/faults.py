@@ -151,7 +151,6 @@ class Faults:
     def attach(self, broker: Broker | None = None) -> None:
         """Apply the rules to the broker as it runs now, or to another one. Call it after each later start."""
         self._remove_interceptors()
-        self._disk.unshadow()
         if broker is not None:
             self._broker = broker
         self._install()
@@ -183,6 +182,7 @@ class Faults:
         try:
             routes = self._broker.routes
         except RuntimeError:
+            self._disk.shadow(())
             return
         self._interceptors = []
         if self._disk.concerns_reads:
@@ -192,11 +192,8 @@ class Faults:
         for interceptor in self._interceptors:
             routes.add_interceptor(interceptor)
         self._routes = routes
-        if not self._disk.rules:
-            self._disk.unshadow()
-        elif not self._disk.is_shadowing:
-            directories = self._broker.log_dirs.directories
-            self._disk.shadow(directory.resources.descriptors.files for directory in directories)
+        directories = self._broker.log_dirs.directories if self._disk.rules else ()
+        self._disk.shadow(directory.resources.descriptors.files for directory in directories)
 
     def _remove_interceptors(self) -> None:
         for interceptor in self._interceptors:

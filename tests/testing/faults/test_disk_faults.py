@@ -137,7 +137,7 @@ def test_a_sync_of_a_directory_counts_once(tmp_path: Path) -> None:
     disk.shadow([files])
     files.fsync_directory(str(tmp_path))
     assert rule.hits == 1
-    disk.unshadow()
+    disk.shadow(())
 
 
 def test_a_later_shadow_of_the_same_method_stays(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_later_shadow_of_the_same_method_stays(tmp_path: Path) -> None:
         inner(path)
 
     vars(files)["fsync_directory"] = traced
-    disk.unshadow()
+    disk.shadow(())
     disk.rules = ()
     files.fsync_directory(str(tmp_path))
     assert synced == [str(tmp_path)]
@@ -165,7 +165,7 @@ def test_rules_count_once_over_shadows_that_had_to_stay(tmp_path: Path) -> None:
     disk.rules = (rule,)
     disk.shadow([files])
     vars(files)["fsync_directory"] = partial(files.fsync_directory)
-    disk.unshadow()
+    disk.shadow(())
     disk.shadow([files, files])
     files.fsync_directory(str(tmp_path))
     assert rule.hits == 1
@@ -177,7 +177,7 @@ def test_an_earlier_shadow_of_the_same_method_comes_back(tmp_path: Path) -> None
     vars(files)["fsync_directory"] = earlier = synced.append
     disk.shadow([files])
     files.fsync_directory(str(tmp_path))
-    disk.unshadow()
+    disk.shadow(())
     assert synced == [str(tmp_path)]
     assert vars(files) == {"fsync_directory": earlier}
 
