@@ -70,7 +70,7 @@ class BlockingPause(BlockingRule):
 class BlockingFaults:
     """The methods of `Faults`, for a test on another thread than the broker's. See there for all arguments.
 
-    Rules may be made and removed while the broker is stopped. Call `attach` when it has started again.
+    Rules may be made and removed while the broker is stopped.
     """
 
     def __init__(self, thread: BrokerThread) -> None:
@@ -131,10 +131,6 @@ class BlockingFaults:
     def clear(self) -> None:
         """Remove all rules and forget them. Requests that they hold back go on."""
         self._call(self._faults.clear)
-
-    def attach(self) -> None:
-        """Apply the rules to the broker as it runs now."""
-        self._call(lambda: self._faults.attach(self._thread.broker))
 
     def _made(self, make: Callable[[], Rule]) -> BlockingRule:
         return BlockingRule(self._call(make), self._call)

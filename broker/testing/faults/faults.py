@@ -46,7 +46,7 @@ class Faults:
     order in which they were made; the first that fails a row decides. A request of another broker counts like one of a
     client. What a broker does within itself is no request.
 
-    Rules stay when the broker stops. After it has started again, `attach` applies them to it.
+    Rules stay when the broker stops, and hold again when it has started.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -57,6 +57,7 @@ class Faults:
         self._disk = DiskFaults()
         self._routes: Routes | None = None  # of the run of the broker to which these interceptors were added
         self._interceptors: list[Interceptor] = []
+        broker.on_start.append(self._attach)
 
     # --------------------------------------------------------------------------------------------------------- requests
 
@@ -148,11 +149,9 @@ class Faults:
             rule.remove()
         self._made.clear()
 
-    def attach(self, broker: Broker | None = None) -> None:
-        """Apply the rules to the broker as it runs now, or to another one. Call it after each later start."""
+    def _attach(self) -> None:
+        """Apply the rules to another run of the broker."""
         self._remove_interceptors()
-        if broker is not None:
-            self._broker = broker
         self._install()
 
     def _add(self, rule: _R) -> _R:

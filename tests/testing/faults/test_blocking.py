@@ -11,33 +11,33 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from odradek.broker.testing.faults import BlockingFaults
-from tests.testing.faults.broker_thread import BrokerOnThread
+from odradek.broker.testing.threaded import ThreadedBroker
 
 
 @pytest.fixture
-def thread() -> Iterator[BrokerOnThread]:
-    with BrokerOnThread({"offsets.topic.num.partitions": "1"}) as running:
+def thread() -> Iterator[ThreadedBroker]:
+    with ThreadedBroker({"offsets.topic.num.partitions": "1"}) as running:
         yield running
 
 
 @pytest.fixture
-def faults(thread: BrokerOnThread) -> Iterator[BlockingFaults]:
+def faults(thread: ThreadedBroker) -> Iterator[BlockingFaults]:
     made = BlockingFaults(thread)
     yield made
     made.clear()
 
 
-def producer(thread: BrokerOnThread, **settings: Any) -> Producer:
+def producer(thread: ThreadedBroker, **settings: Any) -> Producer:
     common = {"bootstrap.servers": thread.broker.bootstrap, "retry.backoff.ms": 1, "reconnect.backoff.ms": 1}
     return Producer({**common, **{name.replace("_", "."): value for name, value in settings.items()}})
 
 
-def create(thread: BrokerOnThread, topic: str) -> None:
+def create(thread: ThreadedBroker, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": thread.broker.bootstrap})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
 
 
-def values(thread: BrokerOnThread, topic: str) -> list[bytes | None]:
+def values(thread: ThreadedBroker, topic: str) -> list[bytes | None]:
     consumer = Consumer({"bootstrap.servers": thread.broker.bootstrap, "group.id": "unused"})
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0))
     consumer.assign([TopicPartition(topic, 0, 0)])
@@ -48,7 +48,7 @@ def values(thread: BrokerOnThread, topic: str) -> list[bytes | None]:
     return found
 
 
-def test_a_producer_repeats_what_failed(thread: BrokerOnThread, faults: BlockingFaults) -> None:
+def test_a_producer_repeats_what_failed(thread: ThreadedBroker, faults: BlockingFaults) -> None:
     create(thread, "t")
     rule = faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="t", partition=0, times=2)
     sending = producer(thread)
@@ -59,7 +59,7 @@ def test_a_producer_repeats_what_failed(thread: BrokerOnThread, faults: Blocking
 
 
 def test_a_lost_answer_makes_no_duplicate_of_an_idempotent_producer(
-    thread: BrokerOnThread, faults: BlockingFaults
+    thread: ThreadedBroker, faults: BlockingFaults
 ) -> None:
     create(thread, "t")
     rule = faults.drop("Produce", when="after", topic="t", times=1)
@@ -70,7 +70,7 @@ def test_a_lost_answer_makes_no_duplicate_of_an_idempotent_producer(
     assert values(thread, "t") == [b"a"]
 
 
-def test_a_lost_answer_makes_a_duplicate_of_any_other_producer(thread: BrokerOnThread, faults: BlockingFaults) -> None:
+def test_a_lost_answer_makes_a_duplicate_of_any_other_producer(thread: ThreadedBroker, faults: BlockingFaults) -> None:
     create(thread, "t")
     rule = faults.drop("Produce", when="after", topic="t", times=1)
     sending = producer(thread, enable_idempotence=False)
@@ -80,7 +80,7 @@ def test_a_lost_answer_makes_a_duplicate_of_any_other_producer(thread: BrokerOnT
     assert values(thread, "t") == [b"a", b"a"]
 
 
-def test_a_consumer_goes_on_after_a_failed_fetch(thread: BrokerOnThread, faults: BlockingFaults) -> None:
+def test_a_consumer_goes_on_after_a_failed_fetch(thread: ThreadedBroker, faults: BlockingFaults) -> None:
     create(thread, "t")
     sending = producer(thread)
     sending.produce("t", b"a")
@@ -90,7 +90,7 @@ def test_a_consumer_goes_on_after_a_failed_fetch(thread: BrokerOnThread, faults:
     assert rule.hits == 1
 
 
-def test_a_failed_commit_is_the_error_of_its_caller(thread: BrokerOnThread, faults: BlockingFaults) -> None:
+def test_a_failed_commit_is_the_error_of_its_caller(thread: ThreadedBroker, faults: BlockingFaults) -> None:
     create(thread, "t")
     rule = faults.fail("OffsetCommit", "GROUP_AUTHORIZATION_FAILED", topic="t", partition=0)
     consumer = Consumer({"bootstrap.servers": thread.broker.bootstrap, "group.id": "g"})
@@ -101,7 +101,7 @@ def test_a_failed_commit_is_the_error_of_its_caller(thread: BrokerOnThread, faul
     assert rule.hits
 
 
-def test_a_pause_holds_a_producer_back(thread: BrokerOnThread, faults: BlockingFaults) -> None:
+def test_a_pause_holds_a_producer_back(thread: ThreadedBroker, faults: BlockingFaults) -> None:
     create(thread, "t")
     sending = producer(thread)
     with faults.pause("Produce") as rule:
@@ -112,7 +112,7 @@ def test_a_pause_holds_a_producer_back(thread: BrokerOnThread, faults: BlockingF
     assert faults.rules == []
 
 
-def test_all_methods_of_faults_are_there(thread: BrokerOnThread, faults: BlockingFaults) -> None:
+def test_all_methods_of_faults_are_there(thread: ThreadedBroker, faults: BlockingFaults) -> None:
     made = [
         faults.fail("Fetch", "NOT_LEADER_OR_FOLLOWER"),
         faults.delay("Fetch", 1),
@@ -133,7 +133,7 @@ def test_all_methods_of_faults_are_there(thread: BrokerOnThread, faults: Blockin
 
 
 def test_a_rule_outlives_a_restart(tmp_path: Path) -> None:
-    with BrokerOnThread({"log.dirs": str(tmp_path)}) as thread:
+    with ThreadedBroker({"log.dirs": str(tmp_path)}) as thread:
         faults = BlockingFaults(thread)
         create(thread, "t")
         rule = faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="t", times=1)
@@ -141,7 +141,6 @@ def test_a_rule_outlives_a_restart(tmp_path: Path) -> None:
         removed = faults.disk_full(0)
         removed.remove()
         thread.start()
-        faults.attach()
 
         sending = producer(thread)
         sending.produce("t", b"a")
@@ -153,7 +152,7 @@ def test_a_rule_outlives_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_an_error_of_the_producer(tmp_path: Path) -> None:
-    with BrokerOnThread({"log.dirs": str(tmp_path)}) as thread:
+    with ThreadedBroker({"log.dirs": str(tmp_path)}) as thread:
         create(thread, "t")
         faults = BlockingFaults(thread)
         rule = faults.disk_full(after=0, path="t-0")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from odradek.broker.broker import Broker
@@ -120,20 +118,20 @@ async def test_a_rule_for_throttles_concerns_the_next_request_of_any_api(broker:
     assert broker.routes.by_version[0, 9].handle is produce_handler.handle
 
 
-async def test_rules_are_made_for_a_stopped_broker_and_attached_to_the_next(tmp_path: Path) -> None:
-    properties = {"log.dirs": str(tmp_path)}
-    stopped = Broker(properties)
+async def test_rules_are_made_for_a_stopped_broker_and_hold_in_each_run() -> None:
+    stopped = Broker()
     faults = Faults(stopped)
     rule = faults.fail("ApiVersions", "UNKNOWN_SERVER_ERROR")
     slow = faults.slow_disk(0)
     for _ in range(2):
-        async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
-            faults.attach(broker)
+        await stopped.start()
+        async with Wire("127.0.0.1", stopped.port) as wire:
             hits = rule.hits
             assert (await wire.ask(ApiVersionsRequest(), VERSION)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
             assert rule.hits == hits + 1
+        await stopped.stop()
     assert slow.hits  # the clean stop has written checkpoints
-    faults.clear()
+    await stopped.close()
 
 
 @pytest.mark.parametrize("error", [ErrorCode.NOT_COORDINATOR, "NOT_COORDINATOR"])
