@@ -17,6 +17,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_shard import GroupCoordinatorShard, GroupFactories
 from odradek.broker.coordinator.group_type import MetadataChanged
 from odradek.broker.coordinator.offsets.events import ExpireOffsets, TopicsDeleted
+from odradek.broker.coordinator.runtime.coordinator_shard import ShardObserver
 from odradek.broker.coordinator.runtime.events import Event, PendingReply, TimerKey
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
@@ -149,6 +150,16 @@ class GroupCoordinator:
         """Return a random UUID as Java prints it, for the ids of members."""
         text = self._metadata.randomness.uuid().hex()
         return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+    # --------------------------------------------------------------------------------------------- for tracing
+
+    def add_observer(self, observer: ShardObserver[GroupCoordinatorShard]) -> None:
+        """Pass the events and records of every partition through `observer`, those of later partitions, too."""
+        self._runtime.add_observer(observer)
+
+    def remove_observer(self, observer: ShardObserver[GroupCoordinatorShard]) -> None:
+        """Pass nothing through `observer` any more. Raises ValueError if it was not added."""
+        self._runtime.remove_observer(observer)
 
     # --------------------------------------------------------------------------------------------- metadata, time
 

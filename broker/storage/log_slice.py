@@ -60,6 +60,12 @@ class LogSlice:
             self._positions.put_next(data, self.position)
         return data
 
+    def read_start(self, length: int) -> bytes:
+        """Up to `length` bytes from the start of the slice. Raises as `read`."""
+        if not self.length or self._descriptors is None:
+            return b""
+        return self._descriptors.files.pread(self.fileno(), min(length, self.length), self.position)
+
     def release(self) -> None:
         """Unpin the file. The slice cannot be read any more."""
         descriptor, self._descriptor = self._descriptor, None

@@ -6,8 +6,8 @@ A coordinator implements it once, and the runtime makes one object for each part
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
 
 from odradek.broker.coordinator.runtime.events import Effects, Event
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
@@ -63,3 +63,13 @@ class CoordinatorShard(Protocol):
     def unloaded(self) -> Iterable[Effects]:
         """Return replies for the requests that still wait. Nothing else of these effects is carried out."""
         ...
+
+
+S = TypeVar("S", bound=CoordinatorShard)
+
+ShardObserver = Callable[[CoordinatorShard, S], CoordinatorShard]
+"""Returns an object that the runtime calls in place of the first argument, which it must call in turn, for tracing.
+
+The second argument is the state itself, to read. Only `handle`, `replay`, `event_completed` and `append_completed` are
+called on the returned object.
+"""

@@ -28,12 +28,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from odradek.broker.clock import Clock
-from odradek.broker.coordinator.runtime.coordinator_shard import NO_PRODUCER, CoordinatorShard
+from odradek.broker.coordinator.runtime.coordinator_shard import NO_PRODUCER, CoordinatorShard, ShardObserver
 from odradek.broker.coordinator.runtime.events import Effects, Event, TimerExpired, TimerKey, WorkFailed
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
 from odradek.broker.coordinator.runtime.timers import KeyTimers
@@ -102,6 +102,7 @@ class LoadedPartition(Generic[S]):
         append_timeout_ms: int,
     ) -> None:
         self.shard = shard
+        self._driven: CoordinatorShard = shard  # or the outermost of what observes it
         self.leader_epoch = writer.leader_epoch
         self._writer = writer
         self._clock = clock
@@ -120,6 +121,12 @@ class LoadedPartition(Generic[S]):
     def is_fenced(self) -> bool:
         """Whether another broker may lead the partition by now, so that requests must be refused."""
         return self._writer.is_fenced
+
+    def observe(self, observers: Iterable[ShardObserver[S]]) -> None:
+        """Pass events and records through these observers from now on, the innermost first. Without any, as before."""
+        self._driven = self.shard
+        for observer in observers:
+            self._driven = observer(self._driven, self.shard)
 
     def start(self) -> None:
         """Carry out the effects of being loaded."""
@@ -195,7 +202,7 @@ class LoadedPartition(Generic[S]):
         if expired is not None and not self._is_due(key, expired):
             return  # it was set again or cancelled while the event waited
         try:
-            effects = self.shard.handle(key, event, self._clock.time_ms())
+            effects = self._driven.handle(key, event, self._clock.time_ms())
         except KafkaError as error:
             _complete(event, error)
             return
@@ -296,7 +303,7 @@ class LoadedPartition(Generic[S]):
 
     def _succeed(self, write: _Write) -> None:
         """Complete an event whose records, if it has any, are in the log."""
-        key, effects, shard = write.key, write.effects, self.shard
+        key, effects, shard = write.key, write.effects, self._driven
         now_ms = self._clock.time_ms()
         if effects.replay_records and write.base_offset is not None:
             producer_id = NO_PRODUCER if effects.producer is None else effects.producer.producer_id
@@ -322,7 +329,7 @@ class LoadedPartition(Generic[S]):
         key, effects = write.key, write.effects
         _LOG.warning("records not written", **{self._key_name: key}, error=str(error))
         self._refuse(write, error)
-        self.shard.event_completed(key, effects, error)
+        self._driven.event_completed(key, effects, error)
         if effects.survive_failure:
             self._set_timers(key, effects.timers)
         elif write.expired is not None:
@@ -333,7 +340,7 @@ class LoadedPartition(Generic[S]):
         follow_up = write.effects.follow_up
         if follow_up is not None:
             now_ms = self._clock.time_ms()
-            self._carry_out(_Write(write.key, self.shard.append_completed(write.key, follow_up, error, now_ms)))
+            self._carry_out(_Write(write.key, self._driven.append_completed(write.key, follow_up, error, now_ms)))
 
     @staticmethod
     def _refuse(write: _Write, error: KafkaError) -> None:

@@ -24,7 +24,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from odradek.broker.clock import Clock
-from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShard
+from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShard, ShardObserver
 from odradek.broker.coordinator.runtime.events import Event
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.loaded_partition import LoadedPartition
@@ -87,6 +87,7 @@ class CoordinatorRuntime(Generic[S]):
         self._loaded: dict[int, LoadedPartition[S]] = {}
         self._loading: dict[int, int] = {}  # leader epochs by partition
         self._loads: set[asyncio.Task[None]] = set()
+        self._observers: list[ShardObserver[S]] = []  # the innermost first
         self._loop = asyncio.get_running_loop()
         self._creations = 0  # of the topic, in progress
         self._is_stopped = False
@@ -125,6 +126,20 @@ class CoordinatorRuntime(Generic[S]):
 
     def loaded_partitions(self) -> tuple[LoadedPartition[S], ...]:
         return tuple(self._loaded.values())
+
+    def add_observer(self, observer: ShardObserver[S]) -> None:
+        """Pass the events and records of all partitions through `observer`. Without observers none of it costs."""
+        self._observers.append(observer)
+        self._observe()
+
+    def remove_observer(self, observer: ShardObserver[S]) -> None:
+        """Pass nothing through `observer` any more. Raises ValueError if it was not added."""
+        self._observers.remove(observer)
+        self._observe()
+
+    def _observe(self) -> None:
+        for partition in self._loaded.values():
+            partition.observe(self._observers)
 
     @property
     def is_fenced(self) -> bool:
@@ -270,6 +285,7 @@ class CoordinatorRuntime(Generic[S]):
             self._key_name,
             self.topic.append_timeout_ms,
         )
+        loaded.observe(self._observers)
         self._loaded[index] = loaded
         loaded.start()
         seconds = self._clock.monotonic() - started

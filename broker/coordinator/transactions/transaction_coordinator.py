@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
+from odradek.broker.coordinator.runtime.coordinator_shard import ShardObserver
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
@@ -210,6 +211,16 @@ class TransactionCoordinator:
     def coordinator_of(self, transactional_id: str) -> int:
         """Return the node that coordinates the id, -1 if there is none now."""
         return self._runtime.coordinator_of(transactional_id)
+
+    # --------------------------------------------------------------------------------------------- for tracing
+
+    def add_observer(self, observer: ShardObserver[TransactionShard]) -> None:
+        """Pass the events and records of every partition through `observer`, those of later partitions, too."""
+        self._runtime.add_observer(observer)
+
+    def remove_observer(self, observer: ShardObserver[TransactionShard]) -> None:
+        """Pass nothing through `observer` any more. Raises ValueError if it was not added."""
+        self._runtime.remove_observer(observer)
 
     # --------------------------------------------------------------------------------------------- metadata, time
 

@@ -69,6 +69,11 @@ class DescriptorCache:
     def __len__(self) -> int:
         return len(self._open)
 
+    def paths(self) -> dict[int, str]:
+        """Return the paths of the open files by descriptor."""
+        with self._lock:
+            return {descriptor.number: path for path, descriptor in self._open.items()}
+
     def pin(self, path: str) -> Descriptor:
         """Open `path` for reading and writing, or find it open, and keep it open. Raises `OSError`."""
         self._acquire()

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShard
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -341,3 +342,32 @@ async def test_a_runtime_that_is_stopped_answers_what_waits(place: Place) -> Non
         with pytest.raises(KafkaError, match="NOT_COORDINATOR"):
             await reply
     assert await place.error() == ErrorCode.NOT_COORDINATOR
+
+
+async def test_an_observer_sees_loaded_partitions_and_those_loaded_later(tmp_path: Path) -> None:
+    early: list[Counters] = []
+    late: list[Counters] = []
+
+    def observe_early(inner: CoordinatorShard, shard: Counters) -> CoordinatorShard:
+        early.append(shard)
+        return inner
+
+    def observe_late(inner: CoordinatorShard, shard: Counters) -> CoordinatorShard:
+        late.append(shard)
+        return inner
+
+    async with Broker({"log.dirs": str(tmp_path)}) as broker:
+        place = Place(broker)
+        place.runtime.add_observer(observe_early)
+        await place.runtime.create_topic()
+        shards = [partition.shard for partition in place.runtime.loaded_partitions()]
+        assert shards
+        assert early == shards
+
+        place.runtime.add_observer(observe_late)
+        assert late == shards
+        place.runtime.remove_observer(observe_late)
+        with pytest.raises(ValueError, match="not in list"):
+            place.runtime.remove_observer(observe_late)
+        place.runtime.stop()
+        await place.tasks.stop()

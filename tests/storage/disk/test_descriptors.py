@@ -48,6 +48,18 @@ def test_the_least_recently_used_file_is_closed(paths: list[str]) -> None:
     assert not files.numbers
 
 
+def test_the_paths_of_open_files_are_known(paths: list[str]) -> None:
+    cache = DescriptorCache(OsFiles(), capacity=3)
+    pinned = [cache.pin(path) for path in paths[:2]]
+
+    assert cache.paths() == {each.number: each.path for each in pinned}
+    assert sorted(cache.paths().values()) == paths[:2]
+    for each in pinned:
+        cache.unpin(each)
+    cache.close()
+    assert cache.paths() == {}
+
+
 def test_pinned_files_stay_open_and_make_no_room(paths: list[str]) -> None:
     files = CountingFiles()
     cache = DescriptorCache(files, capacity=2)
