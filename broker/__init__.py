@@ -14,6 +14,7 @@
 | `metadata_commands` | `odradek metadata`: the metadata store, seen and repaired by an operator |
 | `config`, `metrics` | the properties; what is counted and how it is collected |
 | `storage` | the log on disk |
+| `explain` | the trace of requests, transitions and file operations, for `--explain` and tests |
 | `inspection`, `testing` | offline commands for log directories; a broker in a test suite |
 | `purgatory`, `tasks` | requests that wait for an event; periodic work |
 | `waiting` | time limits: the timers of the event loop, or of a clock that tests move |

@@ -1,7 +1,8 @@
 """`odradek broker`, and `python -m broker` in a checkout: one broker as a process.
 
 ```
-odradek broker [--config FILE] [--override NAME=VALUE]... [--read-only] | --help-config | --version
+odradek broker [--config FILE] [--override NAME=VALUE]... [--read-only] [--explain [API,…]]
+odradek broker --help-config | --version
 python -m broker inspect DIR … | verify DIR …         see `odradek.broker.inspection.command`
 ```
 
@@ -17,7 +18,8 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,21 +66,35 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
     before, limit = raise_limit()
     if limit > before:
         _LOG.info("limit of descriptors raised", before=before, limit=limit)
-    return run(Broker(config, read_only=options.read_only))
+    return run(Broker(config, read_only=options.read_only), options.explain)
 
 
-def run(broker: Broker, on_start: Callable[[], None] = lambda: None) -> int:
+def run(broker: Broker, explained: frozenset[str] | None = None, on_start: Callable[[], None] = lambda: None) -> int:
     """Run a broker until a signal stops it or it fails; return the exit status, and print why it could not start.
 
+    The requests of the `explained` APIs are printed: of all APIs if the set is empty, of none if it is None.
     `on_start` is called when it accepts connections.
     """
     try:
-        return _run_loop(_serve(broker, on_start))
+        with _explained(broker, explained) as explain:
+            return _run_loop(_serve(broker, on_start, explain))
     except _STARTING_FAILS_WITH as error:
         return fail([error_text(error)])
 
 
-async def _serve(broker: Broker, on_start: Callable[[], None]) -> int:
+@contextmanager
+def _explained(broker: Broker, apis: frozenset[str] | None) -> Iterator[Callable[[], None]]:
+    """Yield a function that begins to print what the broker does. It must be called when the broker runs."""
+    if apis is None:
+        yield lambda: None
+        return
+    from odradek.broker.explain.option import explanation
+
+    with explanation(broker, apis, sys.stdout) as explain:
+        yield explain
+
+
+async def _serve(broker: Broker, *on_start: Callable[[], None]) -> int:
     """See `run`. Raises what `Broker.start` raises."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -95,7 +111,8 @@ async def _serve(broker: Broker, on_start: Callable[[], None]) -> int:
     else:
         starting.result()
         _LOG.info("started")
-        on_start()
+        for notify in on_start:
+            notify()
         # The objects that exist now stay until the end, so the collector skips them from now on. Embedded brokers end
         # sooner, so they do not do this.
         gc.freeze()
@@ -142,6 +159,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument("--config", metavar="FILE", help="a .properties file with Kafka's names")
     add_override(parser, "a property, in place of the file's; may be repeated")
     parser.add_argument("--read-only", action="store_true", help="serve a log directory without changing it")
+    add_explain(parser)
     parser.add_argument("--help-config", action="store_true", help="print every property with its meaning")
     parser.add_argument(
         "--version", action="store_true", help="print the version, and whether its modules are compiled"
@@ -154,6 +172,27 @@ def add_override(parser: argparse.ArgumentParser, help_text: str) -> None:
     parser.add_argument(
         "--override", metavar="NAME=VALUE", action="append", default=[], type=_assignment, help=help_text
     )
+
+
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--explain`, for `run`."""
+    parser.add_argument(
+        "--explain",
+        metavar="API,…",
+        nargs="?",
+        const=frozenset(),
+        type=_explained_apis,
+        help="print requests, answers, transitions and file operations as they happen, of all APIs or of these",
+    )
+
+
+def _explained_apis(text: str) -> frozenset[str]:
+    from odradek.broker.explain.apis import api_names
+
+    try:
+        return api_names(text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _assignment(text: str) -> tuple[str, str]:

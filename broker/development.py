@@ -1,7 +1,7 @@
 """`odradek dev`: a broker for development on this machine, with its data in memory.
 
 ```
-odradek dev [--port N] [--dir DIR] [--override NAME=VALUE]... [--verbose]
+odradek dev [--port N] [--dir DIR] [--override NAME=VALUE]... [--verbose] [--explain [API,…]]
 ```
 
 It prints its address when it accepts connections, and runs until SIGTERM or Ctrl-C. Without `--dir` its log directory
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from odradek.broker.__main__ import add_override, fail, run
+from odradek.broker.__main__ import add_explain, add_override, fail, run
 from odradek.broker.broker import Broker
 from odradek.broker.config import ConfigError
 from odradek.broker.structured_logging import configure
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str], program: str) -> int:
         broker = Broker(properties)
     except ConfigError as error:
         return fail(error.problems)
-    return run(broker, lambda: _print_addresses(broker, options.dir))
+    return run(broker, options.explain, lambda: _print_addresses(broker, options.dir))
 
 
 def _print_addresses(broker: Broker, directory: str | None) -> None:
@@ -61,6 +61,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
     )
     parser.add_argument("--dir", metavar="DIR", help="keep the data here (default: in memory, removed at the end)")
     add_override(parser, "a property of the broker; may be repeated")
+    add_explain(parser)
     parser.add_argument("--verbose", action="store_true", help="print the broker's log, not only its warnings")
     return parser
 
