@@ -19,16 +19,21 @@ from odradek.broker.request.handler import Answer, Handle, Handler
 
 
 class BriefTracing:
-    """Traces the requests of some APIs, or of all (None), and passes exchanges to `record`. An `Interceptor`."""
+    """An `Interceptor` that passes the requests of some APIs, or of all (None), to `record`. `numbers` are theirs."""
 
     def __init__(
-        self, record: Callable[[Exchange], None], clock: Clock, topic_name: TopicName, apis: frozenset[str] | None
+        self,
+        record: Callable[[Exchange], None],
+        clock: Clock,
+        topic_name: TopicName,
+        apis: frozenset[str] | None,
+        numbers: count[int],
     ) -> None:
         self._record = record
         self._clock = clock
         self._topic_name = topic_name
         self._apis = apis
-        self._numbers = count(1)
+        self._numbers = numbers
 
     def __call__(self, handler: Handler) -> Handle:
         if self._apis is not None and handler.api.name not in self._apis:

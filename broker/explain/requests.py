@@ -27,10 +27,15 @@ MOST_WRITING = 1000
 
 
 class RequestTracing:
-    """Traces the requests of some APIs, or of all (None), and passes events to `record`. An `Interceptor`."""
+    """An `Interceptor` that passes the requests of some APIs, or of all (None), to `record`. `numbers` are theirs."""
 
     def __init__(
-        self, record: Callable[[TraceEvent], None], clock: Clock, topic_name: TopicName, apis: frozenset[str] | None
+        self,
+        record: Callable[[TraceEvent], None],
+        clock: Clock,
+        topic_name: TopicName,
+        apis: frozenset[str] | None,
+        numbers: count[int],
     ) -> None:
         self.record = record
         self.clock = clock
@@ -38,7 +43,7 @@ class RequestTracing:
         self.cause: ContextVar[Exchange] = ContextVar("cause")
         self.writing: dict[int, Exchange] = {}
         self._apis = apis
-        self._numbers = count(1)
+        self._numbers = numbers
 
     def __call__(self, handler: Handler) -> Handle:
         if self._apis is not None and handler.api.name not in self._apis:

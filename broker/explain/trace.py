@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.explain.apis import api_names
@@ -73,6 +74,7 @@ class Trace:
         self._lock = threading.Lock()
         self._bytes = 0
         self._undo: list[Callable[[], None]] = []
+        self._numbers = count(1)
         self.events: deque[TraceEvent] = deque(maxlen=self._max_events if brief else None)
         """The events, the oldest first."""
         self.dropped = 0
@@ -83,12 +85,12 @@ class Trace:
     def install(self) -> None:
         """Record from now on. If it is installed already, install it again around what the broker consists of now."""
         self.remove()
-        broker = self._broker
+        broker, clock = self._broker, self._broker.services.clock
         if self._brief:
-            self._intercept(BriefTracing(self._record_exchange, broker.services.clock, self._topic_name, self._apis))
+            self._intercept(BriefTracing(self._record_exchange, clock, self._topic_name, self._apis, self._numbers))
             return
         record = FileRuns(self._record).record
-        tracing = RequestTracing(record, broker.services.clock, self._topic_name, self._apis)
+        tracing = RequestTracing(record, clock, self._topic_name, self._apis, self._numbers)
         self._intercept(tracing)
         hooks = _Hooks(tracing, broker, record, records_all=self._apis is None)
         self._undo += hooks.install()

@@ -174,7 +174,7 @@ def test_an_exchange_is_a_line(call: Call) -> None:
 def test_no_trace_refers_to_the_buffer_of_a_request(tracing: type[BriefTracing | RequestTracing]) -> None:
     recorded: list[Any] = []
     handler = HandlerTable()[0]._replace(handle=lambda *_: ProduceResponse())
-    handle = tracing(recorded.append, ManualClock(), lambda _: None, None)(handler)
+    handle = tracing(recorded.append, ManualClock(), lambda _: None, None, count(1))(handler)
     buffer = bytearray(batch(b"value"))
 
     handle(None, CONTEXT, produce_request("orders", memoryview(buffer)))
