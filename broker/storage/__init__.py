@@ -4,6 +4,7 @@
 |---|---|
 | `log_dirs`, `log_dir` | the directories of a broker; one of them, with the logs in it |
 | `log`, `log_reader` | one partition's log: the methods that change it, and those that read it |
+| `log_state` | a log at one moment: its bounds and files, to copy it or to truncate it to that state |
 | `segmented_log`, `segments` | the segments of a log: appended to, read, truncated, swapped; their registry |
 | `segment`, `log_file` | one segment, and its `.log` file |
 | `batch_scan`, `log_slice` | walks over batches; a range of bytes to send |

@@ -43,7 +43,7 @@ from odradek.broker.storage.checkpoints.leader_epochs import LeaderEpochs
 from odradek.broker.storage.durability import Durability
 from odradek.broker.storage.log_config import NO_LIMIT, LogConfig
 from odradek.broker.storage.log_reader import LogReader
-from odradek.broker.storage.names import CLEANED_SUFFIX
+from odradek.broker.storage.log_state import LogState
 from odradek.broker.storage.opening.leftovers import remove_cleaned
 from odradek.broker.storage.producers.partition_producers import PartitionProducers
 from odradek.broker.storage.producers.producer_state import AppendedBatch
@@ -254,15 +254,7 @@ class Log(LogReader):
         with self._bounds_lock, self._disk("swapping segments of"):
             if self._is_closed or self.cleaning.is_aborted:
                 return False
-            cleaned = Segment(
-                self._segmented.directory,
-                replaced[0].base_offset,
-                self._resources.descriptors,
-                self.config,
-                sizes=sizes,
-                created_ms=0,
-                ending=CLEANED_SUFFIX,
-            )
+            cleaned = replaced[0].cleaned(self.config, sizes)
             if not self._segmented.swap_in(cleaned, replaced):
                 return False
             self._delete_snapshots_of(replaced[1:])
@@ -274,24 +266,26 @@ class Log(LogReader):
             if not self._is_closed:
                 remove_cleaned(self._resources.files, self._segmented.directory)
 
-    def truncate_to(self, offset: int) -> bool:
+    def truncate_to(self, offset: int, state: LogState | None = None) -> bool:
         """Truncate the batch that holds `offset` and all later ones; return False if the log ends at or below `offset`.
 
         Afterwards the log ends behind its last batch, at `offset` or below. To truncate below the active segment, this
-        aborts compaction first and waits for it.
+        aborts compaction first and waits for it. With its `state` when it ended at `offset`, it need not be read.
         """
         self._failure.check()
         is_old = offset < self.active_segment.base_offset
         with self.cleaning.paused() if is_old else nullcontext(), self._bounds_lock, self._disk("truncating"):
             if offset >= self.log_end_offset:
                 self._leader_epochs.truncate_from_end(self.log_end_offset)
+                if state is not None:
+                    self._producers.replace(state.open_producers(), self.log_end_offset)
                 return False
             now_ms = self._resources.clock.time_ms()
             self.log_end_offset = offset  # readers must stop there from now on
-            removed = self._segmented.truncate_to(offset, now_ms)
+            removed = self._segmented.truncate_to(offset, now_ms, state)
             end_offset = self.log_end_offset = self._segmented.end.offset
             self._leader_epochs.truncate_from_end(end_offset)
-            self._finish_truncation(min(end_offset, self.log_start_offset), now_ms, removed)
+            self._finish_truncation(min(end_offset, self.log_start_offset), now_ms, removed, state)
             return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -303,12 +297,17 @@ class Log(LogReader):
             self._leader_epochs.clear()
             self._finish_truncation(offset, self._resources.clock.time_ms(), removed)
 
-    def _finish_truncation(self, log_start_offset: int, now_ms: int, removed: list[Segment]) -> None:
+    def _finish_truncation(
+        self, log_start_offset: int, now_ms: int, removed: list[Segment], state: LogState | None = None
+    ) -> None:
         self.log_start_offset = log_start_offset
         if self.cleaned_offset is not None:
             self.cleaned_offset = min(self.cleaned_offset, self.log_end_offset)
         self._delete_snapshots_of(removed)
-        self._rebuild_producers(self.log_end_offset, now_ms)
+        if state is None:
+            self._rebuild_producers(self.log_end_offset, now_ms)
+        else:
+            self._producers.replace(state.open_producers(), self.log_end_offset)
         self.advance_high_watermark(self.high_watermark)
 
     def _delete_snapshots_of(self, removed: list[Segment]) -> None:

@@ -270,6 +270,13 @@ class LogDir:
         self.logs[topic, partition] = log
         return log
 
+    def open_log(self, topic: str, partition: int, config: LogConfig, checkpointed: Checkpointed) -> Log:
+        """Open the log of a directory that was put here since the opening, as after a clean stop. Raises `OSError`."""
+        directory = f"{self._path}/{partition_directory(topic, partition)}"
+        opener = LogOpener(directory, topic, partition, config, self.resources, checkpointed, is_clean=True)
+        log = self.logs[topic, partition] = opener.open()
+        return log
+
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
         """Remove a partition's log at once; `deletions.run_due` removes its files after `file.delete.delay.ms`.
 

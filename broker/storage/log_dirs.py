@@ -26,7 +26,7 @@ from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import ConfigForTopic, LogDir, LogDirRefusedError
 from odradek.broker.storage.offline.kraft_topics import KraftTopics
-from odradek.broker.storage.opening.log_opening import Progress
+from odradek.broker.storage.opening.log_opening import Checkpointed, Progress
 from odradek.broker.storage.producers.producer_state import NO_PRODUCER_ID
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -165,6 +165,16 @@ class LogDirs:
     def _count(self, directory: LogDir, change: int) -> None:
         with self._lock:
             self._counts[directory] += change
+
+    def open_log(
+        self, directory: LogDir, topic: str, partition: int, config: LogConfig, checkpointed: Checkpointed
+    ) -> Log:
+        """Open the log of a partition that was put into `directory`, and has no log; see `LogDir.open_log`."""
+        log = directory.open_log(topic, partition, config, checkpointed)
+        self._count(directory, 1)
+        self._directory_of[topic, partition] = directory
+        self.logs[topic, partition] = log
+        return log
 
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
         """Remove a partition's log; see `LogDir.delete_log`."""

@@ -27,8 +27,10 @@ from odradek.broker.storage.index.timestamp_lookup import (
 from odradek.broker.storage.index.transaction_index import AbortedTransaction, aborted_transactions
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_slice import LogSlice
+from odradek.broker.storage.log_state import LogState, state_of
 from odradek.broker.storage.producers.partition_producers import PartitionProducers
-from odradek.broker.storage.producers.producer_state import ProducerState
+from odradek.broker.storage.producers.producer_snapshots import encode_snapshot
+from odradek.broker.storage.producers.producer_state import NO_OFFSET, ProducerState
 from odradek.broker.storage.resources import LogResources
 from odradek.broker.storage.retention import segments_to_delete
 from odradek.broker.storage.segment import Segment
@@ -265,6 +267,18 @@ class LogReader(ABC):
                     log_end_offset=self.log_end_offset,
                     now_ms=self._resources.clock.time_ms(),
                 )
+            )
+
+    def state(self) -> LogState:
+        """The log at this moment. The caller ensures that nothing is appended or truncated meanwhile."""
+        with self._disk("reading the indexes of"):
+            return state_of(
+                tuple(self.segments),
+                self.log_start_offset,
+                self.log_end_offset,
+                self.cleaned_offset,
+                encode_snapshot([each for each in self.producers if each.transaction_first_offset != NO_OFFSET]),
+                tuple(self._producers.snapshots_below(self.log_end_offset)),
             )
 
     # ------------------------------------------------------------------------------------------------------ preparation

@@ -26,7 +26,9 @@ from odradek.broker.storage.index.time_index import TimestampOffset
 from odradek.broker.storage.index.transaction_index import TransactionIndex
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_file import LogFile
+from odradek.broker.storage.log_state import LogState
 from odradek.broker.storage.names import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -137,8 +139,11 @@ class Segment:
         self.indexes.flush()
         self.transaction_index.flush()
 
-    def truncate_to(self, offset: int, now_ms: int) -> None:
-        """Truncate the batch that holds `offset`, and all after it."""
+    def truncate_to(self, offset: int, now_ms: int, state: LogState | None = None) -> int:
+        """Truncate the batch that holds `offset`, and all after it; return the offset after the last batch.
+
+        `state` is that of the log when it ended at `offset`, if it is known; then nothing is read.
+        """
         with self.indexes.lock:
             location = self.locate(offset)
             self.indexes.truncate_to(offset)
@@ -150,7 +155,18 @@ class Segment:
             if not self.log.size:
                 self._created_ms = now_ms
                 self._first_timestamp = None
+            if state is not None and self is state.segments[-1]:
+                self.indexes.largest = state.largest
+                return offset
             self.indexes.find_largest_timestamp()
+            return self.next_offset()
+
+    def cleaned(self, config: LogConfig, sizes: dict[str, int]) -> Segment:
+        """The segment in the `.cleaned` files that compaction has written for this one; `sizes` are theirs."""
+        directory, descriptors = self._prefix.rpartition("/")[0], self.log.descriptors
+        return Segment(
+            directory, self.base_offset, descriptors, config, sizes=sizes, created_ms=0, ending=CLEANED_SUFFIX
+        )
 
     def mark_deleted(self) -> list[str]:
         """Rename all files to `.deleted`, and return their new paths."""

@@ -26,6 +26,7 @@ from odradek.broker.storage.disk.files import BytesLike
 from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_slice import EMPTY_SLICE, LogSlice
+from odradek.broker.storage.log_state import LogState
 from odradek.broker.storage.names import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.broker.storage.opening.recovery import recover_segment
 from odradek.broker.storage.producers.producer_state import ProducerState
@@ -245,7 +246,7 @@ class SegmentedLog:
 
     # ---------------------------------------------------------------------------------------------------------- cutting
 
-    def truncate_to(self, offset: int, now_ms: int) -> list[Segment]:
+    def truncate_to(self, offset: int, now_ms: int, state: LogState | None = None) -> list[Segment]:
         """Truncate the batches that hold `offset` or come later; return the segments that were removed.
 
         # Differs from Kafka: the log then ends behind its last batch, which may be before `offset`. In Kafka it ends at
@@ -261,8 +262,7 @@ class SegmentedLog:
                 position = active.size if location is None else location[0]
                 self.end = LogEnd(offset, active, position)  # readers must not read what is about to be truncated
                 self._remove(removed)
-                active.truncate_to(offset, now_ms)
-                self._end_at(LogEnd(active.next_offset(), active, active.size))
+                self._end_at(LogEnd(active.truncate_to(offset, now_ms, state), active, active.size))
         self.segments.active.flush()  # at once: a power cut must not bring the batches back
         self._resources.files.fsync_directory(self.directory)
         return removed

@@ -74,6 +74,10 @@ class TimeIndex(IndexFile):
             self.append_entry(_ENTRY.pack(timestamp, offset - self.base_offset))
             self._last = TimestampOffset(timestamp, offset)
 
+    def missing_entry(self, timestamp: int, offset: int) -> bytes:
+        """The bytes of the entry that `maybe_append` would add; empty if it would add none."""
+        return _ENTRY.pack(timestamp, offset - self.base_offset) if timestamp > self.last().timestamp else b""
+
     def truncate_to(self, offset: int) -> None:
         """Drop the entries of batches that hold `offset` or later offsets."""
         self.keep_entries(self.floor_slot(offset - 1 - self.base_offset, _OFFSET, _TIMESTAMP.size) + 1)

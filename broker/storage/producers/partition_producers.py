@@ -146,6 +146,21 @@ class PartitionProducers:
             )
             self.first_unstable_offset = self.state.first_unstable_offset
 
+    def replace(self, producers: list[ProducerEntry], end_offset: int) -> None:
+        """Make these the producers at `end_offset`, the end of the log, also in the snapshots from there on."""
+        with self._transactions_lock:
+            self.state.load(producers, end_offset)
+            self.first_unstable_offset = self.state.first_unstable_offset
+        outdated = [offset for offset in self._snapshots.offsets if offset >= end_offset]
+        for offset in outdated:
+            self._snapshots.remove(offset)
+        if outdated:
+            self._snapshots.write(self.state)
+
+    def snapshots_below(self, end_offset: int) -> list[str]:
+        """The paths of the snapshots at lower offsets. Nobody writes to these files any more."""
+        return [self._snapshots.path(offset) for offset in self._snapshots.offsets if offset < end_offset]
+
     def forget_snapshots_of(self, removed: list[Segment]) -> list[str]:
         """Rename the snapshots of removed segments for deletion; return the files to remove."""
         paths = [self._snapshots.mark_deleted(segment.base_offset) for segment in removed]
