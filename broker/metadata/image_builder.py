@@ -256,7 +256,8 @@ class _Builder:
     ) -> TopicImage:
         """Return the topic of a name's record, with the partitions that its count includes."""
         topic_id = uuid_from_text(record.id)
-        partitions = list(old.partitions) if old is not None and old.topic_id == topic_id else []
+        partitions = old.partitions if old is not None and old.topic_id == topic_id else []
+        partitions = partitions[: record.partitions]  # a copy; only a restored snapshot has fewer than before
         spare = dict(uncovered.pop(topic_id, {}))
         while len(partitions) < record.partitions and len(partitions) in spare:
             partitions.append(spare.pop(len(partitions)))

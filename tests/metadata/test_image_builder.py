@@ -119,6 +119,18 @@ async def test_a_topic_grows_when_the_record_of_its_name_does() -> None:
     assert images[2].uncovered == {}
 
 
+async def test_a_topic_shrinks_with_the_record_of_its_name() -> None:
+    """Only the restore of a snapshot does that."""
+    gone: list[Op] = [Delete(KEYS.partition_state(TOPIC_ID, 1)), Delete(KEYS.assignment(TOPIC_ID, 1))]
+    images = await _images(
+        [_topic("t", TOPIC_ID, 2), *_partition(TOPIC_ID, 0), *_partition(TOPIC_ID, 1)],
+        [_topic("t", TOPIC_ID, 1), *gone],
+    )
+
+    assert [len(image.topics["t"].partitions) for image in images] == [2, 1]
+    assert images[1].uncovered == {}
+
+
 async def test_a_change_of_one_partition_copies_only_its_topic() -> None:
     images = await _images(
         [_topic("t", TOPIC_ID, 2), *_partition(TOPIC_ID, 0), *_partition(TOPIC_ID, 1)],

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from odradek.broker.metadata.store.history import History, HistoryWatch
@@ -69,6 +69,11 @@ class EmbeddedStore:
         self._check_usable()
         return await self._uninterrupted(when, then)
 
+    async def rewrite(self, plan: Callable[[Sequence[KV]], Sequence[Op]]) -> TxnResult:
+        """Apply, at one revision, any number of operations, which `plan` returns for all keys at that moment."""
+        self._check_usable()
+        return await self._uninterrupted((), (), plan=plan)
+
     def watch(self, prefix: bytes, after: int) -> Watch:
         return HistoryWatch(self._history, prefix, after)
 
@@ -96,8 +101,14 @@ class EmbeddedStore:
         if lease in self._leases:
             await self._uninterrupted((), (), ending=lease)
 
-    async def _uninterrupted(self, when: Sequence[Cmp], then: Sequence[Op], ending: int = 0) -> TxnResult:
-        task = asyncio.get_running_loop().create_task(self._in_turn(when, then, ending))
+    async def _uninterrupted(
+        self,
+        when: Sequence[Cmp],
+        then: Sequence[Op],
+        ending: int = 0,
+        plan: Callable[[Sequence[KV]], Sequence[Op]] | None = None,
+    ) -> TxnResult:
+        task = asyncio.get_running_loop().create_task(self._in_turn(when, then, ending, plan))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
@@ -108,13 +119,21 @@ class EmbeddedStore:
             # If the caller was cancelled, this is the only trace of the error.
             _LOG.debug("metadata transaction failed", error=str(error))
 
-    async def _in_turn(self, when: Sequence[Cmp], then: Sequence[Op], ending: int) -> TxnResult:
+    async def _in_turn(
+        self,
+        when: Sequence[Cmp],
+        then: Sequence[Op],
+        ending: int,
+        plan: Callable[[Sequence[KV]], Sequence[Op]] | None,
+    ) -> TxnResult:
         async with self._turn:
             self._check_usable()
             if not all(self._holds(comparison) for comparison in when):
                 return TxnResult(False, self._revision)
             if ending in self._leases:
                 then = [Delete(key) for key in self._leases[ending].keys]
+            if plan is not None:
+                then = plan([self._kvs[key] for key in self._keys])
             batch = self._plan(then)
             if batch.changes:
                 await self._persist_or_fail(batch)

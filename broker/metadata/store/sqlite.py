@@ -22,14 +22,14 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from odradek.broker.metadata.store.embedded import EmbeddedSession, EmbeddedStore
-from odradek.broker.metadata.store.store import KV, Batch, Session, StoreFailedError
+from odradek.broker.metadata.store.store import KV, Batch, Change, Session, StoreFailedError
 
 T = TypeVar("T")
 
@@ -76,6 +76,21 @@ def read_file(path: Path) -> tuple[list[KV], int]:
             return [KV(*row) for row in connection.execute("SELECT * FROM kv ORDER BY key")], revision
     except (sqlite3.Error, TypeError) as error:
         raise StoreFailedError(f"cannot read the metadata in {path}: {error}") from error
+
+
+def write_file(path: Path, kvs: Iterable[KV], revision: int) -> None:
+    """Create the file at `path`, which does not exist, with these keys, as a clean stop leaves it.
+
+    Raises `StoreFailedError`.
+    """
+    database = _Database(path, synced=True)
+    try:
+        database.open()
+        database.commit(Batch(revision, tuple(Change(kv.key, kv) for kv in kvs)))
+    except sqlite3.Error as error:
+        raise StoreFailedError(f"cannot write the metadata to {path}: {error}") from error
+    finally:
+        database.close()
 
 
 class SqliteStore(EmbeddedStore):

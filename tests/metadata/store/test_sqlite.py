@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
-from odradek.broker.metadata.store.store import KV, Put, StoreFailedError
+from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore, read_file, write_file
+from odradek.broker.metadata.store.store import KV, MAX_OPERATIONS, Delete, Put, StoreFailedError
 
 
 @pytest.fixture
@@ -128,3 +128,30 @@ async def test_a_file_of_another_program_is_refused(path: Path, prepare: Callabl
 async def test_a_directory_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StoreFailedError, match="cannot open"):
         await SqliteStore.open(tmp_path / "nowhere" / FILE_NAME)
+
+
+async def test_a_rewrite_applies_any_number_of_operations_at_one_revision(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await store.txn((), (Put(b"a", b"1"), Put(b"b", b"2")))
+    watch = store.watch(b"", 1)
+    many = [Put(b"k%03d" % number, b"") for number in range(2 * MAX_OPERATIONS)]
+
+    result = await store.rewrite(lambda kvs: [*(Delete(kv.key) for kv in kvs if kv.value == b"1"), *many])
+
+    assert result == (True, 2)
+    kvs, _ = await store.range(b"")
+    assert [kv.key for kv in kvs] == [b"b", *(put.key for put in many)]
+    assert len((await anext(watch)).changes) == 2 * MAX_OPERATIONS + 1
+    assert await store.rewrite(lambda _: []) == (True, 2)
+    await store.close()
+
+
+async def test_a_written_file_is_opened_with_its_revision(path: Path) -> None:
+    kvs = [KV(b"a", b"1", 3, 4), KV(b"b", b"2", 1, 1)]
+    write_file(path, kvs, 9)
+
+    assert [each.name for each in path.parent.iterdir()] == [FILE_NAME]
+    assert read_file(path) == (kvs, 9)
+    store = await SqliteStore.open(path)
+    assert await store.range(b"") == (kvs, 9)
+    await store.close()
