@@ -32,6 +32,7 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness, SystemRandomness
 from odradek.broker.request.services import Services
 from odradek.broker.run import Run, Surroundings
+from odradek.broker.server.connections import Connections
 from odradek.broker.server.reserved_ports import ReservedPorts
 from odradek.broker.server.routes import Routes
 from odradek.broker.server.server import Server
@@ -155,6 +156,11 @@ class Broker:
     def ports(self) -> dict[str, int]:
         """The ports by listener name."""
         return {name: port for name, (_, port) in self._running_server().addresses.items()}
+
+    @property
+    def connections(self) -> Connections:
+        """The open connections of clients."""
+        return self._running_server().connections
 
     @property
     def metrics_port(self) -> int:

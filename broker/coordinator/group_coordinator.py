@@ -177,6 +177,14 @@ class GroupCoordinator:
         """Answer every request that waits NOT_COORDINATOR, so that clients look for another coordinator."""
         self._runtime.stop()
 
+    async def unload(self) -> None:
+        """Forget all groups; nothing is appended for them until `reload`."""
+        await self._runtime.unload()
+
+    async def reload(self) -> None:
+        """Load all groups of this broker again from their logs, after `unload`."""
+        await self._runtime.reload()
+
     def _delete_offsets(self, deleted: frozenset[str]) -> None:
         """Delete what was committed for deleted topics, by name."""
         for partition in self._runtime.loaded_partitions():

@@ -70,18 +70,14 @@ class Partitions:
         clock: Clock,
     ) -> None:
         self._node_id, self._log_dirs = node_id, log_dirs
-        self._config = config
-        self._purgatories = purgatories
-        self._delayed_deletions = deletions
-        self.threads = threads
-        self._metrics = metrics
-        self._image = MetadataImage()
+        self._config, self._metrics = config, metrics
+        self._purgatories, self._delayed_deletions = purgatories, deletions
+        self.threads, self._image = threads, MetadataImage()
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._changing = PartitionChanges(tasks, clock)
-        self._clock = clock
+        self._clock, self._tasks = clock, tasks
         self._lag_time_max = config.broker.replica_lag_time_max_ms / 1000
-        self._tasks = tasks
         config.on_change(self._config_changed)
         self.on_may_join: Callable[[Partition, int], None] = _ignore  # see `PartitionEvents.may_join`
         self.on_leadership: Callable[[Partition], None] = _ignore  # called with another leader or leader epoch
@@ -211,7 +207,7 @@ class Partitions:
             if self._log_dirs.directory_of(partition.topic, partition.index) is log_dir:
                 partition.offline = True
                 self.on_removal(partition)
-                self._release(partition)
+                self.release(partition)
         self.losses.on_loss()
 
     async def drained(self) -> None:
@@ -230,7 +226,8 @@ class Partitions:
     def _deletions(self, change: ImageChange) -> Iterator[Change]:
         for old, new in change.topics():
             for index, image in enumerate(() if old is None else old.partitions):
-                stays = new is not None and self._node_id in new.partitions[index].replicas
+                after = None if new is None else new.partition(index)
+                stays = after is not None and self._node_id in after.replicas
                 if old is not None and self._node_id in image.replicas and not stays:
                     may_delete = new is not None or old.topic_id in change.after.deleted
                     yield partial(self._remove, old, index, deletes_log=may_delete)
@@ -255,7 +252,7 @@ class Partitions:
         partition = self._by_id.get(topic.topic_id, {}).get(index)
         if partition is not None:
             if partition.apply(image):
-                self._release(partition)
+                self.release(partition)
                 self.on_leadership(partition)
             self.losses.check_offline(partition)
             return None
@@ -264,7 +261,7 @@ class Partitions:
             return None  # if it may be in a failed directory, `get` raises KAFKA_STORAGE_ERROR
         if log is None or log.topic_id != topic.topic_id:
             return self._create(topic, index, image)
-        self._add(topic, index, image, log)
+        self.add(topic, index, image, log)
         return None
 
     def _without_lost_leadership(self, image: PartitionImage) -> PartitionImage:
@@ -293,7 +290,7 @@ class Partitions:
         except TransientDiskError:
             self._tasks.start("partition creation", self._create_later(topic.topic_id, index))
             raise
-        self._add(topic, index, image, log)
+        self.add(topic, index, image, log)
 
     async def _create_later(self, topic_id: bytes, index: int) -> None:
         await asyncio.sleep(_RETRY_SECONDS)
@@ -312,7 +309,8 @@ class Partitions:
         for notify in self.on_late_creation:
             notify()
 
-    def _add(self, topic: TopicImage, index: int, image: PartitionImage, log: Log) -> None:
+    def add(self, topic: TopicImage, index: int, image: PartitionImage, log: Log) -> None:
+        """Register a partition of this broker with this log; another one in its place must have been released."""
         partition = Partition(
             topic.name,
             topic.topic_id,
@@ -375,7 +373,7 @@ class Partitions:
                 self._metrics.remove_topic(topic.name)
         self.on_removal(partition)
         partition.resign()
-        self._release(partition)
+        self.release(partition)
         if not deletes_log:
             _LOG.error("topic missing in the metadata, but not deleted: its log stays", log=partition.log.directory)
             return None
@@ -383,7 +381,8 @@ class Partitions:
 
     async def _delete_log_of(self, partition: Partition) -> None:
         await partition.appender.drained()
-        await self._delete_log(partition.topic, partition.index)
+        if self._log_dirs.logs.get((partition.topic, partition.index)) is partition.log:  # else a restored one is there
+            await self._delete_log(partition.topic, partition.index)
 
     async def _delete_log(self, topic: str, index: int) -> None:
         await self.threads.run(self._log_dirs.delete_log, topic, index)
@@ -391,7 +390,8 @@ class Partitions:
     async def _set_log_aside(self, topic: str, index: int) -> None:
         await self.threads.run(self._log_dirs.set_log_aside, topic, index)
 
-    def _release(self, partition: Partition) -> None:
+    def release(self, partition: Partition) -> None:
+        """Answer all requests that wait for a partition."""
         for purgatory in (*self._purgatories, self._delayed_deletions):
             purgatory.release(partition)
 

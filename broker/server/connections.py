@@ -81,6 +81,7 @@ class Connections:
         self._connections: dict[Connection, None] = {}
         self._by_host: Counter[str] = Counter()
         self._abandoned: set[asyncio.Future[Result]] = set()
+        self._unstarted: list[Connection] | None = None  # those that `interrupt` makes wait, until `resume`
 
     @property
     def config(self) -> BrokerConfig:
@@ -126,7 +127,10 @@ class Connections:
         self.holds = len(self._connections) > HOLDING_CONNECTIONS
         self._by_host[context.peer_address[0]] += 1
         self._metrics.listener(context.listener_name).created += 1
-        connection.start()
+        if self._unstarted is None:
+            connection.start()
+        else:
+            self._unstarted.append(connection)
         return connection
 
     def remove(self, connection: Connection) -> None:
@@ -243,10 +247,22 @@ class Connections:
             _LOG.warning("requests were cut off", connections=len(self._connections), seconds=seconds)
         await self.close()
 
-    async def close(self, *, resets: bool = False) -> None:
+    async def interrupt(self, reason: str) -> None:
+        """Close all connections, and return when no request runs any more; new connections wait for `resume`."""
+        self._unstarted = []
+        await self.close(reason)
+
+    def resume(self) -> None:
+        """Serve the connections that were opened since `interrupt`."""
+        unstarted, self._unstarted = self._unstarted or [], None
+        for connection in unstarted:
+            if not connection.context.is_disconnected:
+                connection.start()
+
+    async def close(self, reason: str = "the broker stops", *, resets: bool = False) -> None:
         """Close all connections now, and cancel the requests that they left."""
         for connection in tuple(self._connections):
-            connection.close("the broker stops", resets=resets)
+            connection.close(reason, resets=resets)
         abandoned = tuple(self._abandoned)
         for future in abandoned:
             future.cancel()

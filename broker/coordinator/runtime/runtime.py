@@ -28,7 +28,7 @@ from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShar
 from odradek.broker.coordinator.runtime.events import Event
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.loaded_partition import LoadedPartition
-from odradek.broker.coordinator.runtime.loading import load
+from odradek.broker.coordinator.runtime.loading import LoadedLog, load
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
 from odradek.broker.metadata.image import ImageChange, TopicImage
 from odradek.broker.metadata.metadata import Metadata
@@ -191,8 +191,7 @@ class CoordinatorRuntime(Generic[S]):
         try:
             await self._ensure_topic()
             await self._partitions.settled()
-            while self._loads:
-                await asyncio.wait(tuple(self._loads))
+            await self._loads_ended()
         finally:
             self._creations -= 1
 
@@ -221,6 +220,23 @@ class CoordinatorRuntime(Generic[S]):
         for partition in self._loaded.values():
             partition.unload()
         self._loaded.clear()
+
+    async def unload(self) -> None:
+        """Forget all state; requests that wait are answered NOT_COORDINATOR. Nothing is appended until `reload`."""
+        for partition in self._loaded.values():
+            partition.unload()
+        self._loaded.clear()
+        self._loading.clear()  # the results of running loads are discarded
+        await self._loads_ended()
+
+    async def reload(self) -> None:
+        """Load the partitions that are led here again from their logs, after `unload`; return when that is done."""
+        await self._load_led()
+        await self._loads_ended()
+
+    async def _loads_ended(self) -> None:
+        while self._loads:
+            await asyncio.wait(tuple(self._loads))
 
     def _unload_lost(self, topic: TopicImage | None) -> None:
         for index, partition in tuple(self._loaded.items()):
@@ -257,8 +273,12 @@ class CoordinatorRuntime(Generic[S]):
         shard = self._new_shard()
         writer = PartitionWriter(partition, self.topic, self._clock, self._purgatory)
         started = self._clock.monotonic()
+        log = partition.log
         try:
-            loaded_log = await self._threads.run(load, self.topic, partition.log, shard, self._clock.time_ms())
+            if log.log_start_offset == log.log_end_offset:  # as 50 new partitions are: a thread each would take 4 ms
+                loaded_log = LoadedLog(0, log.log_end_offset)
+            else:
+                loaded_log = await self._threads.run(load, self.topic, log, shard, self._clock.time_ms())
         except TransientDiskError as error:
             _LOG.warning("coordinator not loaded yet", **where, error=str(error))
             self._start(self._load_again(partition, writer.leader_epoch))

@@ -143,12 +143,17 @@ class MarkerSender:
 
     def stop(self) -> None:
         self._is_stopped = True
+        self.forget()
+
+    def forget(self) -> None:
+        """End all sendings: the transactions that need them begin new ones when they are loaded again."""
         for sending in self._sendings.values():
             sending.is_over = True
         self._sendings.clear()
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        self.unknown_destinations = self.log_append_retries = 0
 
     # -------------------------------------------------------------------------------------------------- one marker
 

@@ -241,6 +241,15 @@ class TransactionCoordinator:
         self._runtime.stop()
         self.markers.stop()
 
+    async def unload(self) -> None:
+        """Forget all transactions, and send no more markers for them; nothing is appended until `reload`."""
+        self.markers.forget()
+        await self._runtime.unload()
+
+    async def reload(self) -> None:
+        """Load the transactions of this broker again from their logs, after `unload`."""
+        await self._runtime.reload()
+
     async def abort_timed_out(self) -> None:
         """Fence and abort the transactions that are open for longer than their timeouts."""
         now_ms = self._clock.time_ms()

@@ -115,6 +115,11 @@ class FetchSessions:
         self.partitions_count += len(session.partitions)
         return session_id
 
+    def clear(self) -> None:
+        """End all sessions: their clients open others."""
+        self._sessions.clear()
+        self.partitions_count = 0
+
     def _touch(self, session: FetchSession) -> None:
         session.last_used = self._clock.monotonic()
         self._sessions[session.session_id] = self._sessions.pop(session.session_id)

@@ -121,6 +121,18 @@ def test_an_incremental_fetch_reads_all_and_returns_only_news() -> None:
     assert response.session_id == session
 
 
+def test_cleared_sessions_are_unknown() -> None:
+    sessions = Sessions()
+    session = sessions.start({"a": [0, 1, 2]})
+
+    sessions.cache.clear()
+
+    assert (len(sessions.cache), sessions.cache.partitions_count) == (0, 0)
+    with pytest.raises(KafkaError) as error:
+        sessions.begin_by_name(request(session, 1))
+    assert error.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
 @pytest.mark.parametrize("field", ["high_watermark", "log_start_offset"])
 def test_a_moved_offset_is_returned_once(field: str) -> None:
     sessions = Sessions()
