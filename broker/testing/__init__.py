@@ -1,4 +1,4 @@
-"""A broker for test suites, and the simulated clock of the broker's own tests.
+"""A broker for test suites, its snapshots, and the simulated clock of the broker's own tests.
 
 | module | what |
 |---|---|
@@ -10,5 +10,6 @@
 | `blocking_clock` | the same, for tests without an event loop |
 | `members` | the end of the sessions of chosen members |
 | `faults` | requests that fail, and a disk that is broken, on purpose |
+| `snapshots` | states of a running broker that it can return to |
 | `clock` | a clock that a test sets |
 """
