@@ -7,6 +7,7 @@
 | `odradek inspect …`, `odradek verify …` | `odradek.broker.inspection.command` |
 | `odradek topics …` and the rest of its group, `odradek dump-log …` | `odradek.client.__main__`, then its module |
 | `odradek metadata show …` | `odradek.broker.metadata_commands.command` |
+| `odradek snapshot save …` | `odradek.broker.testing.snapshots.command` |
 | `odradek protocol list …` | `odradek.protocol.__main__` |
 | `odradek pipeline export …` | `odradek.pipeline.__main__`, then the job's module |
 | `odradek decode …`, `odradek export …` | the same as behind `protocol` or `pipeline`; not `list` and `verify` |
@@ -55,6 +56,10 @@ LOG_DIRECTORIES = {
     "dump-log": Command(
         "Print the files of a log directory, as Kafka's DumpLogSegments does", "odradek.broker.inspection.dump.command"
     ),
+}
+SNAPSHOT = {
+    "save": Command("Copy a log directory that no broker uses", "odradek.broker.testing.snapshots.command"),
+    "load": Command("Make a log directory what it was when it was saved", "odradek.broker.testing.snapshots.command"),
 }
 CLUSTER = {
     "produce": Command("Send lines of standard input or of a file", "odradek.client.cli.produce"),
@@ -105,7 +110,8 @@ WITHOUT_ITS_GROUP = {
 _GROUPS = {
     "Server": SERVER,
     "The metadata store of a cluster": {f"metadata {name}": command for name, command in METADATA.items()},
-    "Log directories, without a server": LOG_DIRECTORIES,
+    "Log directories, without a server": LOG_DIRECTORIES
+    | {f"snapshot {name}": command for name, command in SNAPSHOT.items()},
     "Clusters and their records": CLUSTER,
     "Kafka's wire protocol": {f"protocol {name}": command for name, command in PROTOCOL.items()},
     "Jobs on Spark, for topics and log directories": {f"pipeline {name}": command for name, command in JOBS.items()},
@@ -129,6 +135,8 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
         status = import_module(SERVER["dev"].module).main(rest, f"{program} dev")
     elif first == "metadata":
         status = import_module(METADATA["show"].module).main(rest, f"{program} metadata")
+    elif first == "snapshot":
+        status = import_module(SNAPSHOT["save"].module).main(rest, f"{program} snapshot")
     elif first in WITHOUT_ITS_GROUP:
         group = WITHOUT_ITS_GROUP[first]
         status = import_module(f"odradek.{group}.__main__").main(arguments, f"{program} {group}")
@@ -137,7 +145,9 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
     else:
         # Later ones win: `verify` is the command, not the pipeline's job.
         commands = [name for group in reversed(_GROUPS.values()) for name in group]
-        complaint = unknown_command(first, [*commands, "metadata", "protocol", "pipeline", "--version"], program)
+        complaint = unknown_command(
+            first, [*commands, "metadata", "snapshot", "protocol", "pipeline", "--version"], program
+        )
         print(f"usage: {program} COMMAND …\n{program}: error: {complaint}", file=sys.stderr)
         status = WRONG_COMMAND_LINE
     return status

@@ -15,7 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from odradek.commands import CLUSTER, JOBS, LOG_DIRECTORIES, METADATA, PROTOCOL, SERVER, WITHOUT_ITS_GROUP, help_text
+from odradek.commands import (
+    CLUSTER,
+    JOBS,
+    LOG_DIRECTORIES,
+    METADATA,
+    PROTOCOL,
+    SERVER,
+    SNAPSHOT,
+    WITHOUT_ITS_GROUP,
+    help_text,
+)
 
 pytestmark = pytest.mark.process
 
@@ -23,7 +33,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 MODULES = sorted(
     {
         command.module
-        for group in (SERVER, METADATA, LOG_DIRECTORIES, CLUSTER, PROTOCOL, JOBS)
+        for group in (SERVER, METADATA, LOG_DIRECTORIES, SNAPSHOT, CLUSTER, PROTOCOL, JOBS)
         for command in group.values()
     }
 )
@@ -59,6 +69,7 @@ def test_help_lists_every_command_in_its_group() -> None:
         (SERVER, ""),
         (METADATA, "metadata "),
         (LOG_DIRECTORIES, ""),
+        (SNAPSHOT, "snapshot "),
         (CLUSTER, ""),
         (PROTOCOL, "protocol "),
         (JOBS, "pipeline "),
@@ -81,7 +92,7 @@ def test_commands_of_the_documentation_exist() -> None:
     assert {"broker", "metadata", "inspect", "verify", "dump-log", *CLUSTER, "protocol", "pipeline"} <= {
         line[0] for line in typed
     }
-    groups = {"metadata": METADATA, "protocol": PROTOCOL, "pipeline": JOBS}
+    groups = {"metadata": METADATA, "snapshot": SNAPSHOT, "protocol": PROTOCOL, "pipeline": JOBS}
     for command, *rest in typed:
         known = {*SERVER, *LOG_DIRECTORIES, *CLUSTER, *groups, *WITHOUT_ITS_GROUP, "COMMAND", "--help", "--version"}
         assert command in known, command

@@ -1,4 +1,4 @@
-"""Snapshots of a running embedded broker, which it can return to as often as a test needs.
+"""Snapshots of a running embedded broker, which it can return to as often as a test needs, and of log directories.
 
 ```
 snapshot   writer threads stalled ─► each log: links, a copy of the active segment's used bytes ─► keys of the metadata
@@ -16,6 +16,7 @@ restore    connections closed, requests ended ─► coordinators unloaded, appe
 | `snapshot_root` | the directory of the copies, on the file system of the log directory |
 | `file_copies` | links and copies of files |
 | `log_dir_copy` | a log directory made from a snapshot, for a broker that is stopped |
+| `offline`, `command` | `odradek snapshot save` and `load` |
 
 Both run on the broker's event loop, which they occupy while they work with files: no other request runs then.
 """
