@@ -4,10 +4,11 @@
 |---|---|
 | `Broker` | a broker in this process, on this event loop |
 | `Producer`, `Consumer`, `Admin` | the asyncio client |
+| `odradek.testing` | the plugin for pytest, and the handle that its fixture `kafka` returns |
 | `odradek.broker`, `odradek.client`, `odradek.protocol`, `odradek.pipeline` | the packages, in folders of those names |
 
 The four names are imported at their first use, so a program that only produces does not load the broker. The command
-`odradek` is in `odradek.commands`. In the repository the packages are links to the folders beside this one.
+`odradek` is in `odradek.commands`. In the repository the last four are links to the folders beside this one.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+pytest_plugins = ["pytester", "odradek.testing.plugin"]
+
 # Shared machines stall; a deadline would then fail a test that is right. In CI the seed is fixed, so that a red build
 # is red again when it is repeated, and more is tried than at a desk.
 settings.register_profile("dev", deadline=None, max_examples=50)

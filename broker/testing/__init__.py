@@ -2,7 +2,7 @@
 
 | module | what |
 |---|---|
-| `plugin` | fixtures for pytest |
+| `plugin` | the earlier name of `odradek.testing.plugin` |
 | `threaded` | a broker on a thread, for tests without an event loop |
 | `loop_thread`, `broker_loop` | its thread, and the event loop on it |
 | `unfrozen_time` | time that goes on while a test has frozen its own |

@@ -1,0 +1,227 @@
+"""`AsyncKafka`: a handle on a cluster for tests with an event loop; `kafka.aio` in a test with the fixture `kafka`.
+
+```
+test's loop ─► AsyncKafka.records(…) ─► the handle's own loop: clients, waits ─► result
+test's thread ─► Kafka.records(…) ────► the same
+```
+
+All work happens on the loop of a `LoopThread`, so one handle serves tests with and without a loop, in any order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from odradek.client.admin.arguments import NewTopic
+from odradek.client.errors import ClientError, UnknownTopicError
+from odradek.client.record import ConsumerRecord, RecordMetadata, TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.plural import pluralize
+from odradek.testing.clients import Clients
+from odradek.testing.cluster import Cluster
+from odradek.testing.errors import KafkaTimeoutError
+from odradek.testing.groups import group_lines, has_members, is_at_lag_zero
+from odradek.testing.loop_thread import LoopThread
+from odradek.testing.reading import has_ending_transactions, partitions_of, read_all
+from odradek.testing.report import describe, described, topic_line
+from odradek.testing.sending import Sendable, send
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
+TIMEOUT = 10.0
+"""Seconds that a wait takes at most, unless the test says otherwise."""
+
+
+def _on_own_loop(
+    method: Callable[Concatenate[AsyncKafka, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[AsyncKafka, P], Coroutine[Any, Any, T]]:
+    @wraps(method)
+    async def call(self: AsyncKafka, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.loop.run_here(method(self, *args, **kwargs))
+
+    return call
+
+
+class AsyncKafka:
+    """A cluster as a test uses it. Its methods may be awaited on any event loop, several at a time.
+
+    They raise ClientError, and the waits `KafkaTimeoutError` after `timeout` seconds.
+    """
+
+    def __init__(self, cluster: Cluster, loop: LoopThread) -> None:
+        self.cluster = cluster
+        self.loop = loop
+        self.clients = Clients(cluster.bootstrap)
+
+    @property
+    def bootstrap(self) -> str:
+        """The value of bootstrap.servers for the program under test."""
+        return self.cluster.bootstrap
+
+    @_on_own_loop
+    async def topic(self, name: str, partitions: int | None = None) -> str:
+        """Create a topic, with one partition by default, and return its name.
+
+        The name is `name`, except in a cluster that `--kafka` names: there each test has its own topics, and all
+        methods of the handle take either name. Returns the topic if the test has it already. Raises ValueError if that
+        has another number of partitions.
+        """
+        admin = await self.clients.admin()
+        existing = None
+        if self.cluster.may_have(name):
+            existing = await partitions_of(admin, self.cluster.real_name(name))
+        if existing is None:
+            real_name = self.cluster.new_name(name)
+            (await admin.create_topics([NewTopic(real_name, partitions or 1)])).value(real_name)
+            return real_name
+        if partitions not in (None, len(existing)):
+            raise ValueError(f"the topic {name} exists with {pluralize(len(existing), 'partition')}, not {partitions}")
+        return self.cluster.real_name(name)
+
+    @_on_own_loop
+    async def produce(self, topic: str, records: Iterable[Sendable]) -> list[RecordMetadata]:
+        """Send records in order, and return their places when all are acknowledged.
+
+        A record is its value, a pair of key and value, or a `ConsumerRecord`, of which partition, key, value, headers
+        and timestamp are sent. Raises TypeError for anything else.
+        """
+        return await send(await self.clients.producer(), self.cluster.real_name(topic), records)
+
+    @_on_own_loop
+    async def records(self, topic: str) -> list[ConsumerRecord]:
+        """Return all records of a topic, by partition and offset, without those of aborted and open transactions.
+
+        Raises UnknownTopicError if the topic does not exist.
+        """
+        name = self.cluster.real_name(topic)
+        admin = await self.clients.admin()
+        partitions = await partitions_of(admin, name)
+        if partitions is None:
+            raise UnknownTopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "read its records", topic=name)
+        await self._until(partial(self._has_settled, partitions), f"the end of transactions in {name}", _nothing)
+        async with self.clients.consumer() as consumer:
+            return await read_all(consumer, partitions)
+
+    @_on_own_loop
+    async def wait_for_records(
+        self,
+        topic: str,
+        n: int,
+        where: Callable[[ConsumerRecord], bool] | None = None,
+        timeout: float | None = TIMEOUT,
+    ) -> list[ConsumerRecord]:
+        """Wait until a topic has `n` records, or `n` for which `where` is true, and return the first `n` of them.
+
+        The topic need not exist yet. Records of aborted and open transactions do not count.
+        """
+        name = self.cluster.real_name(topic)
+        found: list[ConsumerRecord] = []
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                partitions = await self._first(partial(self._partitions, name))
+                async with self.clients.consumer() as consumer:
+                    consumer.assign(partitions)
+                    while len(found) < n:
+                        found += [each for each in await consumer.poll() if where is None or where(each)]
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            waited_for = f"{pluralize(n, 'record')} of {name}{' that the test wants' if where else ''}"
+            raise await self._timed_out(timeout, waited_for, partial(self._topic_lines, name, found)) from None
+        return found[:n]
+
+    @_on_own_loop
+    async def wait_for_lag_zero(self, group: str, timeout: float | None = TIMEOUT) -> None:
+        """Wait until a group has committed the end of each partition that it owns or has committed offsets for.
+
+        The group need not exist yet; without committed offsets it is not at lag zero.
+        """
+        check = partial(is_at_lag_zero, self.clients, group)
+        await self._until(check, f"lag zero of group {group}", partial(self._group_lines, group), timeout)
+
+    @_on_own_loop
+    async def wait_for_members(self, group: str, n: int, timeout: float | None = TIMEOUT) -> None:
+        """Wait until a group is stable with `n` members, all of which have their partitions; with 0, until it is empty.
+
+        The group need not exist yet.
+        """
+
+        async def check() -> bool:
+            return await has_members(await self.clients.admin(), group, n)
+
+        waited_for = f"{pluralize(n, 'member')} of group {group}"
+        await self._until(check, waited_for, partial(self._group_lines, group), timeout)
+
+    @_on_own_loop
+    async def describe(self) -> str:
+        """Return a text about topics, groups and the last requests, as the report of a failed test shows it."""
+        return await describe(self.clients, self.cluster)
+
+    # -------------------------------------------------------------------------------------------------------- waits
+
+    async def _first(self, check: Callable[[], Awaitable[T | None]]) -> T:
+        """Return the first result of `check` that is not None; after each change in the cluster it is called again."""
+        while True:
+            changes = self.cluster.changes
+            try:
+                if (result := await check()) is not None:
+                    return result
+            except ClientError as error:
+                if not error.retriable:
+                    raise
+            await self.cluster.change(changes)
+
+    async def _until(
+        self,
+        check: Callable[[], Awaitable[bool]],
+        waited_for: str,
+        lines: Callable[[], Awaitable[list[str]]],
+        timeout: float | None = TIMEOUT,
+    ) -> None:
+        async def is_true() -> bool | None:
+            return await check() or None
+
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                await self._first(is_true)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise await self._timed_out(timeout, waited_for, lines) from None
+
+    async def _timed_out(
+        self, timeout: float | None, waited_for: str, lines: Callable[[], Awaitable[list[str]]]
+    ) -> KafkaTimeoutError:
+        about = [*await described(lines()), *self.cluster.request_lines()]
+        return KafkaTimeoutError("\n".join([f"waited {timeout:g} s for {waited_for}", *about]))
+
+    async def _partitions(self, name: str) -> list[TopicPartition] | None:
+        return await partitions_of(await self.clients.admin(), name)
+
+    async def _has_settled(self, partitions: list[TopicPartition]) -> bool:
+        return not await has_ending_transactions(await self.clients.admin(), partitions)
+
+    async def _group_lines(self, group: str) -> list[str]:
+        return await group_lines(await self.clients.admin(), group)
+
+    async def _topic_lines(self, name: str, found: list[ConsumerRecord]) -> list[str]:
+        admin = await self.clients.admin()
+        listing = (await admin.list_topics()).get(name)
+        lines = [f"topic {name} does not exist" if listing is None else await topic_line(admin, name, listing)]
+        lines.append(f"{pluralize(len(found), 'record')} of those wanted arrived{':' if found else ''}")
+        lines += [f"  {each.partition}:{each.offset} {each.key!r} {each.value!r}"[:200] for each in found[-5:]]
+        for group in await admin.list_groups():
+            lines += await group_lines(admin, group)
+        return lines
+
+
+async def _nothing() -> list[str]:
+    return []

@@ -1,0 +1,57 @@
+"""What a handle needs of a cluster: `OwnBroker` and `OtherCluster` are the two."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from odradek.client.admin.admin import Admin
+
+
+class Cluster(Protocol):
+    """A cluster under test. Its coroutines run on the loop of the handle, with the clients of the handle."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The value of bootstrap.servers."""
+        ...
+
+    def real_name(self, topic: str) -> str:
+        """Return the name that a topic of a test has in the cluster."""
+        ...
+
+    def may_have(self, topic: str) -> bool:
+        """Return whether a topic of this name, if it exists, belongs to the tests."""
+        ...
+
+    def new_name(self, topic: str) -> str:
+        """Return the name for a topic that a test creates, which is `real_name` from then on."""
+        ...
+
+    async def begin_test(self, admin: Admin) -> None:
+        """Take what is there as the state that each test begins with, at the first call. Raises ClientError."""
+        ...
+
+    async def end_test(self, admin: Admin) -> None:
+        """Remove what the test has left, so that the next one finds the state of its beginning. Raises ClientError."""
+        ...
+
+    async def end_session(self, admin: Admin) -> None:
+        """Remove what the session has left in a cluster that goes on. Raises ClientError."""
+        ...
+
+    @property
+    def changes(self) -> int:
+        """A number that grows when something may have changed."""
+        ...
+
+    async def change(self, since: int) -> None:
+        """Return when `changes` is no longer `since`, and after a fraction of a second, because timers change, too."""
+        ...
+
+    def request_lines(self) -> list[str]:
+        """Describe the last requests, or why they are not known."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. A second call does nothing."""
+        ...

@@ -1,0 +1,77 @@
+"""`Kafka`: a handle on a cluster for tests, which the fixture `kafka` returns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
+
+from odradek.client.record import ConsumerRecord, RecordMetadata
+from odradek.testing.aio import TIMEOUT, AsyncKafka
+from odradek.testing.sending import Sendable
+
+T = TypeVar("T")
+
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
+
+class Kafka:
+    """A cluster as a test uses it; `aio` has the same methods for tests with an event loop.
+
+    The methods block, so on a thread with a running event loop they raise RuntimeError, which names the method of
+    `aio`. They raise ClientError, and the waits `KafkaTimeoutError` after `timeout` seconds.
+    """
+
+    def __init__(self, aio: AsyncKafka) -> None:
+        self.aio = aio
+
+    def __repr__(self) -> str:
+        return f"<Kafka {self.bootstrap}>"
+
+    @property
+    def bootstrap(self) -> str:
+        """The value of bootstrap.servers for the program under test."""
+        return self.aio.bootstrap
+
+    def topic(self, name: str, partitions: int | None = None) -> str:
+        """Create a topic, with one partition by default, and return its name: see `AsyncKafka.topic`."""
+        return self._run(self.aio.topic(name, partitions))
+
+    def produce(self, topic: str, records: Iterable[Sendable]) -> list[RecordMetadata]:
+        """Send records, each a value, a pair of key and value, or a `ConsumerRecord`: see `AsyncKafka.produce`."""
+        return self._run(self.aio.produce(topic, records))
+
+    def records(self, topic: str) -> list[ConsumerRecord]:
+        """Return all records of a topic, without those of aborted transactions: see `AsyncKafka.records`."""
+        return self._run(self.aio.records(topic))
+
+    def wait_for_records(
+        self,
+        topic: str,
+        n: int,
+        where: Callable[[ConsumerRecord], bool] | None = None,
+        timeout: float | None = TIMEOUT,
+    ) -> list[ConsumerRecord]:
+        """Wait until a topic has `n` records for which `where` is true, and return them."""
+        return self._run(self.aio.wait_for_records(topic, n, where, timeout))
+
+    def wait_for_lag_zero(self, group: str, timeout: float | None = TIMEOUT) -> None:
+        """Wait until a group has committed the end of all its partitions: see `AsyncKafka.wait_for_lag_zero`."""
+        self._run(self.aio.wait_for_lag_zero(group, timeout))
+
+    def wait_for_members(self, group: str, n: int, timeout: float | None = TIMEOUT) -> None:
+        """Wait until a group is stable with `n` members: see `AsyncKafka.wait_for_members`."""
+        self._run(self.aio.wait_for_members(group, n, timeout))
+
+    def describe(self) -> str:
+        """Return a text about topics, groups and the last requests, as the report of a failed test shows it."""
+        return self._run(self.aio.describe())
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return self.aio.loop.run(coroutine)
+        coroutine.close()
+        name = getattr(coroutine, "__name__", "…")
+        raise RuntimeError(f"kafka.{name}() would block the running event loop: write `await kafka.aio.{name}(…)`")

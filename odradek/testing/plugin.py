@@ -1,0 +1,143 @@
+"""The plugin for pytest: the fixture `kafka` and its relatives, the option `--kafka`, the reports of failed tests.
+
+| fixture | scope | what |
+|---|---|---|
+| `kafka` | test | a `Kafka` on the broker of this process, which starts at its first use; each test begins clean |
+| `kafka_baseline` | session | override it: it creates, once, the topics and records that every test begins with |
+| `kafka_session` | session | the same `Kafka` for `kafka_baseline`, without isolation |
+| `kafka_properties` | session | override it: the properties of the brokers, by their names in Kafka |
+| `kafka_for_class` | test | sets the attribute `kafka` of a `unittest.TestCase` |
+| `kafka_broker` | test | a `ThreadedBroker` for this test alone |
+| `kafka_session_broker` | session | another `ThreadedBroker` for the whole session |
+
+With `--kafka=HOST:PORT` the first three use that cluster, and tests that need our broker are skipped.
+
+pytest imports this module at every start, also where no test uses it, so it imports nothing but pytest. The entry point
+has the name of the module: pytest then recognizes it when a conftest.py names it in `pytest_plugins`, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from odradek.broker.testing.threaded import ThreadedBroker
+    from odradek.testing.kafka import Kafka
+    from odradek.testing.properties import Properties
+    from odradek.testing.session import Session
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.getgroup("kafka").addoption(
+        "--kafka",
+        metavar="HOST:PORT",
+        help="run the tests with the fixture kafka against this cluster, with topics of their own, in place of a broker"
+        " in the process of the tests",
+    )
+
+
+@pytest.fixture(scope="session")
+def kafka_properties() -> Mapping[str, str | int | float | bool]:
+    """The properties of the brokers that these fixtures start, by their names in Kafka; override it."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def kafka_baseline() -> None:
+    """Override it to create, once, what every test with the fixture kafka begins with; use kafka_session in it."""
+
+
+@pytest.fixture(scope="session")
+def _kafka_of_session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    from odradek.testing.session import Session
+
+    session = Session.open(_properties_of_session(request), request.config.getoption("--kafka"))
+    try:
+        yield session
+    finally:
+        session.close()
+
+
+@pytest.fixture(scope="session")
+def kafka_session(_kafka_of_session: Session) -> Kafka:
+    """The handle of the session, for kafka_baseline."""
+    return _kafka_of_session.kafka
+
+
+@pytest.fixture
+def kafka(
+    request: pytest.FixtureRequest,
+    _kafka_of_session: Session,
+    kafka_baseline: object,  # noqa: ARG001 - only its effects count
+) -> Iterator[Kafka]:
+    """A broker of Kafka's protocol for this test, with a clean state; `odradek.testing.Kafka` has its methods."""
+    if dict(request.getfixturevalue("kafka_properties")) != _kafka_of_session.properties:
+        pytest.fail(_OTHER_PROPERTIES, pytrace=False)
+    with _kafka_of_session.isolate() as handle:
+        yield handle
+
+
+@pytest.fixture
+def kafka_for_class(request: pytest.FixtureRequest, kafka: Kafka) -> None:
+    """Set the attribute `kafka` of the test's class: `@pytest.mark.usefixtures("kafka_for_class")`."""
+    request.cls.kafka = kafka
+
+
+@pytest.fixture
+def kafka_broker(request: pytest.FixtureRequest, kafka_properties: Properties) -> Iterator[ThreadedBroker]:
+    """A broker for this test alone."""
+    yield from _broker(request, kafka_properties)
+
+
+@pytest.fixture(scope="session")
+def kafka_session_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
+    """A broker for the whole session; tests use different names of topics."""
+    yield from _broker(request, _properties_of_session(request))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add topics, groups and the last requests to the report of a failed test."""
+    report = yield
+    handle = getattr(item, "funcargs", {}).get("kafka")
+    if report.failed and call.when == "call" and handle is not None and "odradek.testing.session" in sys.modules:
+        from odradek.testing.kafka import Kafka
+
+        if isinstance(handle, Kafka):
+            report.sections.append((f"kafka at {handle.bootstrap}", handle.aio.loop.run(handle.aio.describe())))
+    return report
+
+
+_OTHER_PROPERTIES = (
+    "the fixture kafka is one broker for the session, which has started with other kafka_properties: override them"
+    " once, in the top-level conftest.py, or use kafka_broker, which starts a broker with the properties of this test"
+)
+_NARROW_SCOPE = (
+    'kafka_properties has a narrower scope than the broker of the session: override it with scope="session", or use'
+    " kafka_broker, which starts a broker for each test"
+)
+
+
+def _properties_of_session(request: pytest.FixtureRequest) -> Any:
+    try:
+        return request.getfixturevalue("kafka_properties")
+    except pytest.fail.Exception as error:
+        if "ScopeMismatch" not in str(error):
+            raise
+    pytest.fail(_NARROW_SCOPE, pytrace=False)
+
+
+def _broker(request: pytest.FixtureRequest, properties: Properties) -> Iterator[ThreadedBroker]:
+    from odradek.broker.testing.threaded import ThreadedBroker
+    from odradek.testing.properties import as_text
+
+    if bootstrap := request.config.getoption("--kafka"):
+        pytest.skip(f"this fixture starts a broker of Odradek, and --kafka={bootstrap} names another cluster")
+    with ThreadedBroker(as_text(properties)) as broker:
+        yield broker

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pytest
+
+from odradek.broker.testing.threaded import ThreadedBroker
+from odradek.client import Admin, NewTopic
+from tests.testing.suites import run_suite
+
+SUITE = """
+    import pytest
+
+    names = set()
+
+    @pytest.fixture(scope="session")
+    def kafka_baseline(kafka_session):
+        kafka_session.topic("prices", partitions=2)
+        kafka_session.produce("prices", [b"3"])
+
+    @pytest.mark.parametrize("time", range(2))
+    def test_orders(kafka, time):
+        name = kafka.topic("orders")
+        assert name.startswith("orders-")
+        names.add(name)
+        assert len(names) == time + 1
+        assert kafka.topic("orders") == name
+        kafka.produce("orders", [b"a"])
+        kafka.produce(name, [b"b"])
+        assert [record.value for record in kafka.wait_for_records("orders", 2)] == [b"a", b"b"]
+        assert [record.value for record in kafka.records(name)] == [b"a", b"b"]
+        assert [record.topic for record in kafka.records("prices")] == [kafka.topic("prices")]
+
+    def test_a_broker_of_its_own(kafka_broker):
+        pass
+
+    def test_a_broker_of_the_session(kafka_session_broker):
+        pass
+"""
+
+
+async def topics_of(bootstrap: str) -> set[str]:
+    async with Admin(bootstrap) as admin:
+        return set(await admin.list_topics())
+
+
+def test_the_same_tests_run_against_any_cluster_and_leave_it_as_it_was(
+    pytester: pytest.Pytester, kafka_broker: ThreadedBroker
+) -> None:
+    async def create() -> None:
+        async with Admin(kafka_broker.bootstrap) as admin:
+            await admin.create_topics([NewTopic("orders", 1), NewTopic("theirs", 1)])
+
+    kafka_broker.run(create())
+    pytester.makepyfile(SUITE)
+    result = run_suite(pytester, "-ra", f"--kafka={kafka_broker.bootstrap}")
+
+    result.assert_outcomes(passed=2, skipped=2)
+    result.stdout.fnmatch_lines([f"SKIPPED*--kafka={kafka_broker.bootstrap} names another cluster"])
+    assert kafka_broker.run(topics_of(kafka_broker.bootstrap)) == {"orders", "theirs"}
+
+
+def test_a_failed_test_shows_the_cluster_but_no_requests(
+    pytester: pytest.Pytester, kafka_broker: ThreadedBroker
+) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        def test_it(kafka):
+            kafka.topic("orders")
+            with pytest.raises(TimeoutError):
+                kafka.wait_for_lag_zero("readers", timeout=0.05)
+            assert False
+    """)
+    result = run_suite(pytester, "-ra", f"--kafka={kafka_broker.bootstrap}")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            f"*- kafka at {kafka_broker.bootstrap} -*",
+            "topic orders-????????, offsets by partition: 0: 0–0",
+            f"the requests at {kafka_broker.bootstrap} are not known: it is not this process's broker",
+        ]
+    )
+
+
+def test_what_needs_our_broker_skips_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        from odradek.testing.errors import NeedsOwnBrokerError
+
+        def test_it():
+            raise NeedsOwnBrokerError("kafka.snapshot()", "elsewhere:9092")
+    """)
+    result = run_suite(pytester, "-ra")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(
+        ["SKIPPED*kafka.snapshot() needs the broker of Odradek, and --kafka=elsewhere:9092 names another cluster"]
+    )
