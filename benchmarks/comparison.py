@@ -195,11 +195,12 @@ def measure(rounds: int) -> None:
 
 
 def format_cell(rows: list[Sample], figure: str) -> str:
+    """Return the median of a figure in the rows that have it, with the lowest and the highest; nothing if none has."""
     values = [row[figure] for row in rows if figure in row]
     if not values:
         return ""
     digits = ".0f" if figure == "memory" else ".2f"
-    return f"{median(values):{digits}} {_FIGURES[figure]} ({min(values):{digits}}–{max(values):{digits}})"
+    return f"{median(values):{digits}} {_FIGURES.get(figure, 's')} ({min(values):{digits}}–{max(values):{digits}})"
 
 
 def main() -> None:
