@@ -54,6 +54,12 @@ class LoopThread:
         finally:
             future.cancel()  # if the caller was interrupted
 
+    async def run_here(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop, from this loop or another one, and return its result; cancelled with it."""
+        if asyncio.get_running_loop() is self.loop:
+            return await coroutine
+        return await asyncio.wrap_future(self._submit(coroutine))
+
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         with self._lock:
             if self._is_closed:
@@ -73,7 +79,7 @@ class LoopThread:
         """Raise RuntimeError if the caller runs on this thread."""
         if threading.current_thread() is self._thread:
             raise RuntimeError(
-                "a blocking call on the broker's own thread would wait for itself: await the coroutines of"
+                "a blocking call on the thread of its own event loop would wait for itself: await the coroutines of"
                 " `ThreadedBroker.broker` there"
             )
 

@@ -61,7 +61,8 @@ class MovableClock(WaitingClock):
     def __init__(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._patience = patience_seconds
         self._machine = SystemClock()
-        self._offset = 0.0  # seconds that it was moved
+        self._offset = 0.0  # seconds that it is ahead of the machine's
+        self._moved = 0.0  # seconds that it was moved
         self._held: float | None = None  # the time, while it stands still
         self._wall_start = unfrozen_time.time_ms() / 1000 - unfrozen_time.monotonic()
         self._end = 0.0  # of the move in progress
@@ -136,6 +137,17 @@ class MovableClock(WaitingClock):
 
     # ------------------------------------------------------------------------------------------------------ moving it
 
+    @property
+    def was_moved(self) -> bool:
+        """Whether its time is not the machine's."""
+        return self._moved > 0
+
+    def reset(self) -> None:
+        """Make its time the machine's again. Raises RuntimeError while a broker uses it: no time runs backwards."""
+        if self._here is not None and not self._here.loop.is_closed():
+            raise RuntimeError("a broker uses this clock: stop it first")
+        self._moved = self._offset = 0.0
+
     async def advance(self, delta: timedelta | None = None, /, **arguments: float) -> None:
         """Move the clock forward by a `timedelta`, or by its arguments (`hours=2`), and do what is due until then.
 
@@ -149,6 +161,7 @@ class MovableClock(WaitingClock):
                 follower.before_move(seconds)
             begin = self._held = self.monotonic()
             self._end = begin + seconds
+            self._moved += seconds
             deadlines.hold()
             try:
                 self._grid = begin, seconds / MOST_RUNS

@@ -18,8 +18,7 @@ def test_an_order_is_confirmed(kafka):
 | `cluster`, `own_broker`, `other_cluster` | what a handle needs of a cluster; our broker; a cluster of `--kafka` |
 | `request_log` | the last requests of our broker, and a signal when one has been answered |
 | `report` | the description of a cluster that a failed test shows |
-| `loop_thread` | the event loop on which the clients of a handle run |
-| `properties` | properties of brokers as a test writes them |
+| `clock`, `blocking` | the broker's clock as a test moves it; blocking methods beside an event loop |
 | `errors` | the exceptions |
 
 The three names are imported at their first use: importing the package, and the plugin, loads nothing of the broker.

@@ -15,16 +15,22 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from odradek.broker.explain.trace import Trace
+from odradek.broker.testing.blocking_clock import BlockingClock
+from odradek.broker.testing.faults import BlockingFaults
+from odradek.broker.testing.loop_thread import LoopThread
+from odradek.broker.testing.snapshots import Snapshot
 from odradek.client.admin.arguments import NewTopic
 from odradek.client.errors import ClientError, UnknownTopicError
 from odradek.client.record import ConsumerRecord, RecordMetadata, TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.plural import pluralize
 from odradek.testing.clients import Clients
+from odradek.testing.clock import AsyncKafkaClock
 from odradek.testing.cluster import Cluster
 from odradek.testing.errors import KafkaTimeoutError
 from odradek.testing.groups import group_lines, has_members, is_at_lag_zero
-from odradek.testing.loop_thread import LoopThread
+from odradek.testing.own_broker import OwnBroker
 from odradek.testing.reading import has_ending_transactions, partitions_of, read_all
 from odradek.testing.report import describe, described, topic_line
 from odradek.testing.sending import Sendable, send
@@ -164,6 +170,55 @@ class AsyncKafka:
         """Return a text about topics, groups and the last requests, as the report of a failed test shows it."""
         return await describe(self.clients, self.cluster)
 
+    # ----------------------------------------------------------------------------------------- of Odradek's broker only
+
+    @property
+    def own(self) -> OwnBroker:
+        """The broker, if it is Odradek's and runs in this process; for another cluster the test is skipped."""
+        if not isinstance(self.cluster, OwnBroker):
+            import pytest  # of the tests: a program without it has no other cluster
+
+            pytest.skip(
+                f"it needs a broker of Odradek in this process, and --kafka={self.bootstrap} names another cluster"
+            )
+        return self.cluster
+
+    async def stop(self) -> None:
+        """See `Kafka.stop`, and there for the next ones."""
+        await asyncio.to_thread(self.own.threaded.stop)
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self.own.threaded.start)
+
+    async def restart(self) -> None:
+        await asyncio.to_thread(self.own.threaded.restart)
+
+    async def kill(self) -> None:
+        await asyncio.to_thread(self.own.threaded.kill)
+
+    async def snapshot(self) -> Snapshot:
+        return await asyncio.to_thread(self.own.snapshot)
+
+    async def restore(self, state: Snapshot) -> None:
+        await asyncio.to_thread(self.own.restore, state)
+
+    @property
+    def clock(self) -> AsyncKafkaClock:
+        return AsyncKafkaClock(self.blocking_clock)
+
+    def blocking_clock(self) -> BlockingClock:
+        """The broker's clock, for threads without a running event loop."""
+        return BlockingClock(self.own.threaded)
+
+    @property
+    def faults(self) -> BlockingFaults:
+        """The same object as `Kafka.faults`: making a rule does not wait for anything."""
+        return self.own.faults
+
+    @property
+    def trace(self) -> Trace:
+        return self.own.trace
+
     # -------------------------------------------------------------------------------------------------------- waits
 
     async def _first(self, check: Callable[[], Awaitable[T | None]]) -> T:
@@ -200,7 +255,7 @@ class AsyncKafka:
     async def _timed_out(
         self, timeout: float | None, waited_for: str, lines: Callable[[], Awaitable[list[str]]]
     ) -> KafkaTimeoutError:
-        about = [*await described(lines()), *self.cluster.request_lines()]
+        about = [*await described(lines()), *self.cluster.report_lines()]
         return KafkaTimeoutError("\n".join([f"waited {timeout:g} s for {waited_for}", *about]))
 
     async def _partitions(self, name: str) -> list[TopicPartition] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from odradek.client.admin.admin import Admin
+from odradek.testing.clients import Clients
 
 
 class Cluster(Protocol):
@@ -27,15 +27,15 @@ class Cluster(Protocol):
         """Return the name for a topic that a test creates, which is `real_name` from then on."""
         ...
 
-    async def begin_test(self, admin: Admin) -> None:
+    async def begin_test(self, clients: Clients) -> None:
         """Take what is there as the state that each test begins with, at the first call. Raises ClientError."""
         ...
 
-    async def end_test(self, admin: Admin) -> None:
+    async def end_test(self, clients: Clients) -> None:
         """Remove what the test has left, so that the next one finds the state of its beginning. Raises ClientError."""
         ...
 
-    async def end_session(self, admin: Admin) -> None:
+    async def end_session(self, clients: Clients) -> None:
         """Remove what the session has left in a cluster that goes on. Raises ClientError."""
         ...
 
@@ -48,8 +48,12 @@ class Cluster(Protocol):
         """Return when `changes` is no longer `since`, and after a fraction of a second, because timers change, too."""
         ...
 
-    def request_lines(self) -> list[str]:
-        """Describe the last requests, or why they are not known."""
+    def report_lines(self) -> list[str]:
+        """Describe the last requests, or why they are not known, and the rules of faults."""
+        ...
+
+    def unused_rules(self) -> list[str]:
+        """Describe the rules of faults that the test made and never hit."""
         ...
 
     def close(self) -> None:

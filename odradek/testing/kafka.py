@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
+from odradek.broker.explain.trace import Trace
+from odradek.broker.testing.faults import BlockingFaults
+from odradek.broker.testing.snapshots import Snapshot
 from odradek.client.record import ConsumerRecord, RecordMetadata
 from odradek.testing.aio import TIMEOUT, AsyncKafka
+from odradek.testing.blocking import check_no_loop
+from odradek.testing.clock import KafkaClock
 from odradek.testing.sending import Sendable
 
 T = TypeVar("T")
@@ -67,11 +71,60 @@ class Kafka:
         """Return a text about topics, groups and the last requests, as the report of a failed test shows it."""
         return self._run(self.aio.describe())
 
+    # ----------------------------------------------------------------------------------------- of Odradek's broker only
+
+    def stop(self) -> None:
+        """Stop the broker; its data stay. The test need not start it again."""
+        check_no_loop("stop")
+        self.aio.own.threaded.stop()
+
+    def start(self) -> None:
+        """Start the broker again, on the same port and with the same data."""
+        check_no_loop("start")
+        self.aio.own.threaded.start()
+
+    def restart(self) -> None:
+        """Stop and start the broker."""
+        check_no_loop("restart")
+        self.aio.own.threaded.restart()
+
+    def kill(self) -> None:
+        """End the broker as `kill -9` does: it writes nothing more, and `start` recovers its logs."""
+        check_no_loop("kill")
+        self.aio.own.threaded.kill()
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot of topics, records, groups and transactions, for `restore`; it lasts as long as the test."""
+        check_no_loop("snapshot")
+        return self.aio.own.snapshot()
+
+    def restore(self, state: Snapshot) -> None:
+        """Put everything back to a snapshot, as often as wanted. Connections are closed; clients go on by themselves.
+
+        Raises ValueError if the test that took the snapshot has ended.
+        """
+        check_no_loop("restore")
+        self.aio.own.restore(state)
+
+    @property
+    def clock(self) -> KafkaClock:
+        """The broker's clock, which the test moves forward."""
+        return KafkaClock(self.aio.blocking_clock)
+
+    @property
+    def faults(self) -> BlockingFaults:
+        """The rules by which requests and disk fail. They end with the test; one that was never hit fails it."""
+        return self.aio.faults
+
+    @property
+    def trace(self) -> Trace:
+        """What the broker has done since the test began: requests, answers, transitions, file operations."""
+        return self.aio.trace
+
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         try:
-            asyncio.get_running_loop()
+            check_no_loop(getattr(coroutine, "__name__", "…"))
         except RuntimeError:
-            return self.aio.loop.run(coroutine)
-        coroutine.close()
-        name = getattr(coroutine, "__name__", "…")
-        raise RuntimeError(f"kafka.{name}() would block the running event loop: write `await kafka.aio.{name}(…)`")
+            coroutine.close()
+            raise
+        return self.aio.loop.run(coroutine)

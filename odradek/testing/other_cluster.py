@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from uuid import uuid4
 
-from odradek.client.admin.admin import Admin
+from odradek.testing.clients import Clients
 
 _LOOK_SECONDS = 0.05
 """How long a wait sleeps before it asks again: a cluster does not report what others do in it."""
@@ -36,15 +36,15 @@ class OtherCluster:
         name = names[topic] = f"{topic}-{uuid4().hex[:8]}"
         return name
 
-    async def begin_test(self, admin: Admin) -> None:  # noqa: ARG002 - of every cluster
+    async def begin_test(self, clients: Clients) -> None:  # noqa: ARG002 - of every cluster
         self._has_begun = True
 
-    async def end_test(self, admin: Admin) -> None:
-        await admin.delete_topics(self._of_test.values())
+    async def end_test(self, clients: Clients) -> None:
+        await (await clients.admin()).delete_topics(self._of_test.values())
         self._of_test = {}
 
-    async def end_session(self, admin: Admin) -> None:
-        await admin.delete_topics(self._of_session.values())
+    async def end_session(self, clients: Clients) -> None:
+        await (await clients.admin()).delete_topics(self._of_session.values())
         self._of_session = {}
 
     @property
@@ -54,8 +54,11 @@ class OtherCluster:
     async def change(self, since: int) -> None:  # noqa: ARG002 - of every cluster
         await asyncio.sleep(_LOOK_SECONDS)
 
-    def request_lines(self) -> list[str]:
+    def report_lines(self) -> list[str]:
         return [f"the requests at {self.bootstrap} are not known: it is not this process's broker"]
+
+    def unused_rules(self) -> list[str]:
+        return []
 
     def close(self) -> None:
         """Nothing: the cluster goes on."""

@@ -1,12 +1,23 @@
-"""Our broker under a handle: started with the handle, isolated from test to test, and observed."""
+"""Our broker under a handle: it runs from the constructor to `close`, and each test finds the same state.
+
+```
+start ─► __consumer_offsets ─► baseline ─► snapshot ─► test ─► restore ─► test ─► restore ─► …
+                                                          └─ stopped, killed, failed, or its clock was moved:
+                                                             killed, started on the files of the snapshot
+```
+"""
 
 from __future__ import annotations
 
 import asyncio
 
+from odradek.broker.explain.trace import Trace
+from odradek.broker.startup.embedded_config import Properties
+from odradek.broker.testing.faults import BlockingFaults
+from odradek.broker.testing.movable_clock import MovableClock
+from odradek.broker.testing.snapshots import Snapshot, Snapshots
 from odradek.broker.testing.threaded import ThreadedBroker
-from odradek.client.admin.admin import Admin
-from odradek.testing.properties import Properties, as_text
+from odradek.testing.clients import Clients
 from odradek.testing.request_log import RequestLog
 
 _LOOK_SECONDS = 0.25
@@ -14,17 +25,30 @@ _LOOK_SECONDS = 0.25
 
 
 class OwnBroker:
-    """A `ThreadedBroker` that runs from the constructor to `close`: a `Cluster`.
+    """A `ThreadedBroker`, and what a test may do to it: a `Cluster`.
 
-    The constructor raises as `ThreadedBroker.start` does, and TypeError for a property of a wrong type.
+    The constructor raises as `ThreadedBroker.start` does. The methods that block may be called on any thread but the
+    broker's.
     """
 
     def __init__(self, properties: Properties | None = None) -> None:
-        self.threaded = ThreadedBroker(as_text(properties or {}))
-        self.threaded.start()
-        self._requests = RequestLog()
-        self.threaded.call(self.threaded.broker.routes.add_interceptor, self._requests.intercept, outermost=True)
-        self._baseline: tuple[set[str], set[str]] | None = None
+        self.clock = MovableClock()
+        self.threaded = ThreadedBroker(properties, clock=self.clock)
+        broker = self.threaded.broker
+        self._requests = RequestLog(broker)
+        self.faults = BlockingFaults(self.threaded)
+        self.trace = Trace(broker)
+        broker.on_start.append(self.trace.install)
+        self._snapshots = Snapshots(broker)
+        self._baseline: Snapshot | None = None
+        self._of_test: list[Snapshot] = []
+        try:
+            self.threaded.start()
+            # Each test with a group would make its 50 partitions, which takes longer than the rest of the test.
+            self.threaded.run(broker.services.groups.create_topic())
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def bootstrap(self) -> str:
@@ -39,20 +63,57 @@ class OwnBroker:
     def new_name(self, topic: str) -> str:
         return topic
 
-    async def begin_test(self, admin: Admin) -> None:
+    # ------------------------------------------------------------------------------------------------------- isolation
+
+    async def begin_test(self, clients: Clients) -> None:
         self._requests.clear()
+        self.trace.clear()
         if self._baseline is None:
-            self._baseline = (set(await admin.list_topics()), set(await admin.list_groups()))
+            await clients.close()  # their producer goes on with other sequence numbers than those of the snapshot
+            self._baseline = await asyncio.to_thread(self.threaded.run, self._snapshots.snapshot())
 
-    async def end_test(self, admin: Admin) -> None:
-        """Delete the topics and groups that were not there before the first test."""
-        if self._baseline is not None:
-            topics, groups = self._baseline
-            await admin.delete_topics(set(await admin.list_topics()) - topics)
-            await admin.delete_groups(set(await admin.list_groups()) - groups)
+    async def end_test(self, clients: Clients) -> None:
+        """Return to the state after the baseline, whatever the test did to the broker."""
+        await clients.close()
+        await asyncio.to_thread(self._end_test)
 
-    async def end_session(self, admin: Admin) -> None:
+    def _end_test(self) -> None:
+        self.faults.clear()
+        assert self._baseline is not None
+        self._restore(self._baseline, starts_anew=self.clock.was_moved)
+        for snapshot in self._of_test:
+            snapshot.discard()
+        self._of_test.clear()
+
+    async def end_session(self, clients: Clients) -> None:
         """Nothing: the broker ends, and its directory with it."""
+
+    # ------------------------------------------------------------------------------------------- for tests, all block
+
+    def snapshot(self) -> Snapshot:
+        """Take a snapshot of the running broker. One that a test takes ends with the test."""
+        taken = self.threaded.run(self._snapshots.snapshot())
+        if self._baseline is not None:
+            self._of_test.append(taken)
+        return taken
+
+    def restore(self, state: Snapshot) -> None:
+        """Bring the broker back to a snapshot, also if it was stopped or has failed."""
+        self._restore(state, starts_anew=False)
+
+    def _restore(self, state: Snapshot, *, starts_anew: bool) -> None:
+        broker = self.threaded.broker
+        if not starts_anew and self.threaded.is_running and not broker.failed.is_set() and not broker.log_dirs.offline:
+            self.threaded.run(self._snapshots.restore(state))
+            return
+        state.check()
+        self.threaded.kill()
+        if starts_anew:
+            self.clock.reset()
+        state.copy_to(*broker.config.log_dirs)
+        self.threaded.start()
+
+    # ---------------------------------------------------------------------------------------------------------- events
 
     @property
     def changes(self) -> int:
@@ -70,12 +131,21 @@ class OwnBroker:
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await changed.wait()
         except TimeoutError:
-            pass
+            self.threaded.run(broker.services.groups.create_topic())
         finally:
             self._requests.remove_listener(listener)
 
-    def request_lines(self) -> list[str]:
-        return ["last requests, the newest at the end:", *(f"  {line}" for line in self._requests.lines() or ["none"])]
+    def report_lines(self) -> list[str]:
+        rules = [str(rule) for rule in self.faults.rules]
+        return [
+            "last requests, the newest at the end:",
+            *(f"  {line}" for line in self._requests.lines() or ["none"]),
+            *(["rules of faults:", *(f"  {rule}" for rule in rules)] if rules else []),
+        ]
+
+    def unused_rules(self) -> list[str]:
+        return [str(rule) for rule in self.faults.unused()]
 
     def close(self) -> None:
-        self.threaded.stop()
+        self._snapshots.close()
+        self.threaded.close()

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from odradek.broker.startup.embedded_config import Properties
     from odradek.broker.testing.threaded import ThreadedBroker
     from odradek.testing.kafka import Kafka
-    from odradek.testing.properties import Properties
     from odradek.testing.session import Session
 
 
@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def kafka_properties() -> Mapping[str, str | int | float | bool]:
+def kafka_properties() -> Mapping[str, str | int]:
     """The properties of the brokers that these fixtures start, by their names in Kafka; override it."""
     return {}
 
@@ -105,13 +105,29 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add topics, groups and the last requests to the report of a failed test."""
     report = yield
-    handle = getattr(item, "funcargs", {}).get("kafka")
-    if report.failed and call.when == "call" and handle is not None and "odradek.testing.session" in sys.modules:
-        from odradek.testing.kafka import Kafka
-
-        if isinstance(handle, Kafka):
-            report.sections.append((f"kafka at {handle.bootstrap}", handle.aio.loop.run(handle.aio.describe())))
+    if report.failed and call.when == "call" and (handle := _handle_of(item)) is not None:
+        report.sections.append((f"kafka at {handle.bootstrap}", handle.aio.loop.run(handle.aio.describe())))
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that passed although a fault that it made never happened: it shows nothing about the fault."""
+    result = yield
+    handle = _handle_of(item)
+    if handle is not None and (unused := handle.aio.cluster.unused_rules()):
+        pytest.fail("a fault never happened (optional=True allows that): " + "; ".join(unused), pytrace=False)
+    return result
+
+
+def _handle_of(item: pytest.Item) -> Kafka | None:
+    """Return the handle of a test with the fixture `kafka`, unless that is another plugin's."""
+    handle = getattr(item, "funcargs", {}).get("kafka")
+    if handle is None or "odradek.testing.session" not in sys.modules:
+        return None
+    from odradek.testing.kafka import Kafka
+
+    return handle if isinstance(handle, Kafka) else None
 
 
 _OTHER_PROPERTIES = (
@@ -135,9 +151,8 @@ def _properties_of_session(request: pytest.FixtureRequest) -> Any:
 
 def _broker(request: pytest.FixtureRequest, properties: Properties) -> Iterator[ThreadedBroker]:
     from odradek.broker.testing.threaded import ThreadedBroker
-    from odradek.testing.properties import as_text
 
     if bootstrap := request.config.getoption("--kafka"):
         pytest.skip(f"this fixture starts a broker of Odradek, and --kafka={bootstrap} names another cluster")
-    with ThreadedBroker(as_text(properties)) as broker:
+    with ThreadedBroker(properties) as broker:
         yield broker

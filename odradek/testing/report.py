@@ -20,7 +20,7 @@ _SECONDS = 3.0
 
 async def describe(clients: Clients, cluster: Cluster) -> str:
     """Return the text of the report. Never raises: what cannot be described is named with the reason."""
-    return "\n".join([*await described(_contents(clients)), *cluster.request_lines()])
+    return "\n".join([*await described(_contents(clients)), *cluster.report_lines()])
 
 
 async def described(lines: Awaitable[list[str]]) -> list[str]:

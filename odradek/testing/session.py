@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from odradek.broker.startup.embedded_config import Properties
+from odradek.broker.testing.loop_thread import LoopThread
 from odradek.testing.aio import AsyncKafka
 from odradek.testing.cluster import Cluster
 from odradek.testing.kafka import Kafka
-from odradek.testing.loop_thread import LoopThread
 from odradek.testing.other_cluster import OtherCluster
 from odradek.testing.own_broker import OwnBroker
-from odradek.testing.properties import Properties
 
 
 class Session:
@@ -31,29 +31,20 @@ class Session:
     @contextmanager
     def isolate(self) -> Iterator[Kafka]:
         """Run one test: afterwards the state is that of the beginning of the first one."""
-        aio = self.kafka.aio
-        self._loop.run(self._begin())
+        clients = self.kafka.aio.clients
+        self._loop.run(self._cluster.begin_test(clients))
         try:
             yield self.kafka
         finally:
-            self._loop.run(self._end())
-            self._loop.run(aio.clients.close())
+            self._loop.run(self._cluster.end_test(clients))
+            self._loop.run(clients.close())
 
     def close(self) -> None:
         """Remove what the session has left, and stop the broker if it is ours."""
+        clients = self.kafka.aio.clients
         try:
-            self._loop.run(self._end_session())
+            self._loop.run(self._cluster.end_session(clients))
+            self._loop.run(clients.close())
         finally:
             self._loop.close()
             self._cluster.close()
-
-    async def _begin(self) -> None:
-        await self._cluster.begin_test(await self.kafka.aio.clients.admin())
-
-    async def _end(self) -> None:
-        await self._cluster.end_test(await self.kafka.aio.clients.admin())
-
-    async def _end_session(self) -> None:
-        clients = self.kafka.aio.clients
-        await self._cluster.end_session(await clients.admin())
-        await clients.close()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.testing.loop_thread import LoopThread
+from odradek.broker.testing.loop_thread import LoopThread
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ from odradek.testing.request_log import KEPT, OWN_CLIENT_ID, RequestLog
 
 
 @pytest.fixture
-async def broker() -> AsyncIterator[Broker]:
-    async with Broker() as broker:
-        yield broker
+async def log() -> AsyncIterator[RequestLog]:
+    broker = Broker()
+    log = RequestLog(broker)
+    async with broker:
+        yield log
 
 
 @pytest.fixture
-def log(broker: Broker) -> RequestLog:
-    log = RequestLog()
-    broker.routes.add_interceptor(log.intercept, outermost=True)
-    return log
+def broker(log: RequestLog) -> Broker:
+    return log.broker
 
 
 async def test_it_has_the_last_requests_with_their_clients(broker: Broker, log: RequestLog) -> None:
