@@ -33,7 +33,7 @@ def main() -> None:
         _tell(start=time.perf_counter() - began, port=broker.port)
         next(steps)
         began = time.perf_counter()
-        broker.stop()
+        broker.close()
         _tell(stop=time.perf_counter() - began)
 
 

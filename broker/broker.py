@@ -213,7 +213,8 @@ class Broker:
     async def kill(self) -> None:
         """End as if `kill -9` killed the process: nothing is flushed or written any more, and clients see a reset.
 
-        The data stay as they are; the next start recovers them. Does nothing if it does not run.
+        The data stay as they are; the next start recovers them. In a cluster the other brokers notice when its session
+        expires. Does nothing if it does not run.
         """
         await self._end_with(self._run.kill)
 

@@ -189,6 +189,9 @@ class SocketTransport:
             self._loop.detach(self._descriptor)
             self._out.send(_END)
 
+    def reset(self) -> None:
+        self.close()
+
 
 class SimulatedListener:
     """One listener of a broker, in place of `broker.server.listener.Listener`."""
