@@ -57,6 +57,21 @@ async def test_answered_transactions_survive_a_kill_at_any_time(path: Path, tmp_
     await store.close()
 
 
+async def test_a_store_that_refuses_all_writes_no_transaction_that_waits(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    first, second = (asyncio.create_task(store.txn((), (Put(key, b""),))) for key in (b"a", b"b"))
+    await asyncio.sleep(0)  # both wait for their turns, or the first is being written
+    store.refuse_all()
+    with pytest.raises(StoreFailedError, match="killed"):
+        await second
+    await asyncio.gather(first, return_exceptions=True)
+    await store.close()
+
+    reopened = await SqliteStore.open(path)
+    assert [kv.key for kv in (await reopened.range(b""))[0]] in ([], [b"a"])
+    await reopened.close()
+
+
 async def test_leased_keys_of_an_earlier_process_are_deleted_at_open(path: Path) -> None:
     store = await SqliteStore.open(path)
     session = await store.session(1)

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.randomness import SeededRandomness
 from odradek.broker.storage.disk.files import BytesLike, OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, open_log_dir, values_of
 
@@ -177,3 +179,23 @@ def test_logs_of_other_directories_stay_online(log_dir: LogDir, files: FailingFi
         append(log_dir.logs["t", 0], b"c")
     assert append(log, b"a") == 0
     other.close()
+
+
+def test_a_directory_that_refuses_all_writes_nothing_and_reports_no_failure(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures: list[OSError] = []
+    log_dir = LogDir(tmp_path, clock=ManualClock(), randomness=SeededRandomness(1), on_failure=failures.append)
+    log_dir.open(lambda _: CONFIG, node_id=1)
+    log = log_dir.create_log("t", 0, TOPIC_ID, CONFIG)
+    append(log, batch(b"a"))
+    before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    log_dir.failure.refuse_all()
+
+    for work in (lambda: append(log, batch(b"b")), log.flush, log_dir.checkpoint):
+        with pytest.raises(KafkaError) as refused:
+            work()
+        assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    log_dir.close()
+    assert {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert (failures, caplog.text) == ([], "")
