@@ -11,6 +11,7 @@ from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -147,6 +148,19 @@ async def an_aborted_transaction(broker: Broker, wire: Wire) -> None:
     await producer.finish(commit=False)
 
 
+async def a_member_of_the_consumer_protocol(broker: Broker, wire: Wire) -> None:
+    await join_consumer_group(wire, "B" * 22)
+
+
+async def join_consumer_group(wire: Wire, member_id: str) -> None:
+    """Join the group `c`, which has the consumer protocol."""
+    await find_coordinator(wire, "c")
+    request = ConsumerGroupHeartbeatRequest(
+        "c", member_id, 0, rebalance_timeout_ms=60_000, subscribed_topic_names=["t"], topic_partitions=[]
+    )
+    assert (await wire.ask(request, 1)).error_code == ErrorCode.NONE
+
+
 CHANGES = [
     nothing,
     appends,
@@ -162,17 +176,19 @@ CHANGES = [
     commits,
     a_committed_transaction,
     an_aborted_transaction,
+    a_member_of_the_consumer_protocol,
 ]
 
 
 async def prepare(wire: Wire) -> ProducingProducer:
-    """Two topics with records, a group with commits, transactions: one committed, one aborted, one open."""
+    """Two topics with records, groups of both protocols, transactions: one committed, one aborted, one open."""
     await create(wire, "t", 2, **SMALL)
     await create(wire, "u")
     await fill(wire, "t", 5, b"before")
     await fill(wire, "t", 1, b"z" * 80_000, 1)
     await find_coordinator(wire, "g")
     assert await GroupMember(wire, "g").commit("t", 2) is ErrorCode.NONE
+    await join_consumer_group(wire, "A" * 22)
     for commit in (True, False):
         producer = ProducingProducer(wire)
         await producer.start()
