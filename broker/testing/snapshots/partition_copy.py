@@ -46,7 +46,7 @@ class PartitionCopy:
         self.state = state
         self.log: Log | None = log
         self._finals: list[str] = []  # names of the files that may be linked
-        self._others: list[str] = []
+        self._others: list[tuple[str, int]] = []  # names and bytes of the files that must be copied
 
     @property
     def key(self) -> tuple[str, int]:
@@ -61,7 +61,7 @@ class PartitionCopy:
                 self._link(path, name)
             else:
                 file_copies.copy_up_to(path, f"{self.directory}/{name}", size, tail)
-                self._others.append(name)
+                self._others.append((name, size + len(tail)))
         self._link(f"{log.directory}/{PARTITION_METADATA}", PARTITION_METADATA)
         if log.leader_epochs:
             self._link(f"{log.directory}/{LEADER_EPOCHS}", LEADER_EPOCHS)
@@ -103,8 +103,8 @@ class PartitionCopy:
         file_copies.make_directory(target)
         for name in self._finals:
             file_copies.link_or_copy(f"{self.directory}/{name}", f"{target}/{name}")
-        for name in self._others:
-            file_copies.copy(f"{self.directory}/{name}", f"{target}/{name}")
+        for name, size in self._others:
+            file_copies.copy_up_to(f"{self.directory}/{name}", f"{target}/{name}", size)
 
     @property
     def checkpointed(self) -> Checkpointed:
