@@ -192,7 +192,7 @@ _update = Partitions._update
 def take_log_by_name(self: Partitions, topic: Any, index: int, image: Any, *, had_log: bool) -> Any:
     log = self._log_dirs.logs.get((topic.name, index))
     if log is not None and log.topic_id != topic.topic_id and index not in self._by_id.get(topic.topic_id, {}):
-        self._add(topic, index, image, log)
+        self.add(topic, index, image, log)
         return None
     return _update(self, topic, index, image, had_log=had_log)
 
