@@ -340,3 +340,32 @@ async def test_finishing_ends_after_its_timeout_and_cancels_the_rest(
     await serving.server.finish(0)
     assert await client.is_closed()
     assert len(cancelled) == 1
+
+
+async def test_an_interruption_closes_connections_and_ends_their_requests_and_new_ones_wait(serve: Serve) -> None:
+    handlers, states = default_handlers(), ["new"]
+
+    async def wait_for_ever(*_: object) -> MetadataResponse:
+        states.append("begun")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            states.append("ended")
+        raise AssertionError
+
+    handlers.on("Metadata", wait_for_ever)
+    serving = await serve(handlers)
+    client = await serving.connect()
+    await client.send_request("Metadata", METADATA_VERSION, MetadataRequest())
+    await serving.until(lambda: states[-1] == "begun")
+
+    await serving.connections.interrupt("a test")
+
+    assert states[-1] == "ended"
+    assert await client.is_closed()
+    early = await serving.connect()
+    await early.send_request("ApiVersions", 3, ApiVersionsRequest())
+    await serving.until(lambda: len(serving.connections) == 1)
+    assert not any(each.is_reading for each in serving.connections)
+    serving.connections.resume()
+    assert (await early.receive_response("ApiVersions", 3))[1].error_code == ErrorCode.NONE
