@@ -86,6 +86,8 @@ class PartitionCopy:
     def truncate(self, log: Log) -> bool:
         """Truncate the log in place; return whether it was longer. Idempotent producers are forgotten either way."""
         log.cleaned_offset = self.state.cleaned_offset
+        if log.log_end_offset == self.state.log_end_offset and not len(log.producers):
+            return False  # as most of the 50 partitions with committed offsets
         return log.truncate_to(self.state.log_end_offset, self.state)
 
     def put_back(self, log_dirs: LogDirs, config: LogConfig) -> Log:
