@@ -131,11 +131,7 @@ class AsyncKafka:
         limit = asyncio.timeout(timeout)
         try:
             async with limit:
-                partitions = await self._first(partial(self._partitions, name))
-                async with self.clients.consumer() as consumer:
-                    consumer.assign(partitions)
-                    while len(found) < n:
-                        found += [each for each in await consumer.poll() if where is None or where(each)]
+                await self._first(partial(self._read_until, name, n, where, found))
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -258,8 +254,19 @@ class AsyncKafka:
         about = [*await described(lines()), *self.cluster.report_lines()]
         return KafkaTimeoutError("\n".join([f"waited {timeout:g} s for {waited_for}", *about]))
 
-    async def _partitions(self, name: str) -> list[TopicPartition] | None:
-        return await partitions_of(await self.clients.admin(), name)
+    async def _read_until(
+        self, name: str, n: int, where: Callable[[ConsumerRecord], bool] | None, found: list[ConsumerRecord]
+    ) -> bool | None:
+        """Read a topic from its beginning until `n` records are found; return None if it does not exist."""
+        found.clear()  # of an attempt that a restart of the broker has ended
+        partitions = await partitions_of(await self.clients.admin(), name)
+        if partitions is None:
+            return None
+        async with self.clients.consumer() as consumer:
+            consumer.assign(partitions)
+            while len(found) < n:
+                found += [each for each in await consumer.poll() if where is None or where(each)]
+        return True
 
     async def _has_settled(self, partitions: list[TopicPartition]) -> bool:
         return not await has_ending_transactions(await self.clients.admin(), partitions)

@@ -9,13 +9,16 @@ import asyncio
 from typing import Any
 
 from odradek.client.admin.admin import Admin
-from odradek.client.config import ClientSettings, IsolationLevel
+from odradek.client.config import ClientSettings
 from odradek.client.consumer.consumer import Consumer
 from odradek.client.producer.producer import Producer
 from odradek.testing.request_log import OWN_CLIENT_ID
 
+TIMEOUT_MS = 10_000
+"""How long a call tries again before it fails: tests wait for it."""
 SETTINGS = ClientSettings(
     client_id=OWN_CLIENT_ID,
+    request_timeout_ms=TIMEOUT_MS,
     retry_backoff_ms=5,  # the broker is on this machine, and a test waits
     retry_backoff_max_ms=100,
     reconnect_backoff_ms=5,
@@ -33,17 +36,25 @@ class Clients:
 
     async def producer(self) -> Producer[bytes, bytes]:
         """Return the producer, which sends each record at once. Raises ClientError."""
-        producer: Producer[bytes, bytes] = await self._client(Producer, linger_ms=0)
+        producer: Producer[bytes, bytes] = await self._client(
+            Producer, linger_ms=0, delivery_timeout_ms=TIMEOUT_MS, max_block_ms=TIMEOUT_MS
+        )
         return producer
 
     async def admin(self) -> Admin:
         """Return the admin client. Raises ClientError."""
-        admin: Admin = await self._client(Admin)
+        admin: Admin = await self._client(Admin, default_api_timeout_ms=TIMEOUT_MS)
         return admin
 
-    def consumer(self, isolation_level: IsolationLevel = "read_committed") -> Consumer:
-        """Return a new consumer for `async with`, which reads from the beginning."""
-        return Consumer(self.bootstrap, auto_offset_reset="earliest", isolation_level=isolation_level, **SETTINGS)
+    def consumer(self) -> Consumer:
+        """Return a new consumer for `async with`, which reads committed records from the beginning."""
+        return Consumer(
+            self.bootstrap,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+            default_api_timeout_ms=TIMEOUT_MS,
+            **SETTINGS,
+        )
 
     async def close(self) -> None:
         """Disconnect."""
