@@ -156,6 +156,11 @@ def _parser(program: str) -> argparse.ArgumentParser:
         description="A message broker that speaks Kafka's protocol. It runs until SIGTERM or Ctrl-C.",
         epilog="`inspect DIR` and `verify DIR` in place of options read a log directory without a broker.",
     )
+    add_arguments(parser)
+    return parser
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", metavar="FILE", help="a .properties file with Kafka's names")
     add_override(parser, "a property, in place of the file's; may be repeated")
     parser.add_argument("--read-only", action="store_true", help="serve a log directory without changing it")
@@ -164,7 +169,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--version", action="store_true", help="print the version, and whether its modules are compiled"
     )
-    return parser
 
 
 def add_override(parser: argparse.ArgumentParser, help_text: str) -> None:

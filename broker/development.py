@@ -52,6 +52,11 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=program, description="Run a broker for development. It runs until SIGTERM or Ctrl-C."
     )
+    add_arguments(parser)
+    return parser
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port",
         type=_port,
@@ -63,7 +68,6 @@ def _parser(program: str) -> argparse.ArgumentParser:
     add_override(parser, "a property of the broker; may be repeated")
     add_explain(parser)
     parser.add_argument("--verbose", action="store_true", help="print the broker's log, not only its warnings")
-    return parser
 
 
 def _port(text: str) -> int:

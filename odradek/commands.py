@@ -10,11 +10,13 @@
 | `odradek snapshot save …` | `odradek.broker.testing.snapshots.command` |
 | `odradek protocol list …` | `odradek.protocol.__main__` |
 | `odradek pipeline export …` | `odradek.pipeline.__main__`, then the job's module |
+| `odradek completion …` | `odradek.completion` |
 | `odradek decode …`, `odradek export …` | the same as behind `protocol` or `pipeline`; not `list` and `verify` |
 
 So `python -m X …` in a checkout is `odradek X …`, except that the commands of `python -m client` need no word in front.
 Modules are named as strings and imported when their command runs: `--help` and mistakes import none of them, and
-`odradek produce` does not load the broker.
+`odradek produce` does not load the broker. Each has a function that adds a command's arguments to a parser:
+`add_arguments(parser)`, or `add_arguments(parser, command)` if several commands have this module.
 """
 
 from __future__ import annotations
@@ -93,6 +95,7 @@ JOBS = {
     "run": Command("Run an example from end to end", "odradek.pipeline.jobs.run"),
     "package": Command("Make the archive that spark-submit --py-files takes", "odradek.pipeline.jobs.package"),
 }
+SHELL = {"completion": Command("Print the script that completes commands in bash or zsh", "odradek.completion")}
 
 CLIENT = CLUSTER | {"dump-log": LOG_DIRECTORIES["dump-log"]}
 """The commands of `python -m client`. dump-log needs no cluster; it is here because earlier versions had it here."""
@@ -107,7 +110,7 @@ WITHOUT_ITS_GROUP = {
 }
 """The commands that may be typed without `protocol` or `pipeline` in front. `list` alone would not say of what."""
 
-_GROUPS = {
+GROUPS = {
     "Server": SERVER,
     "The metadata store of a cluster": {f"metadata {name}": command for name, command in METADATA.items()},
     "Log directories, without a server": LOG_DIRECTORIES
@@ -115,7 +118,9 @@ _GROUPS = {
     "Clusters and their records": CLUSTER,
     "Kafka's wire protocol": {f"protocol {name}": command for name, command in PROTOCOL.items()},
     "Jobs on Spark, for topics and log directories": {f"pipeline {name}": command for name, command in JOBS.items()},
+    "The shell": SHELL,
 }
+"""The commands by the headings of `odradek --help`; those of a group have its name in front."""
 
 
 def run(arguments: Sequence[str], program: str = "odradek") -> int:
@@ -131,8 +136,8 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
         status = import_module("odradek.client.__main__").main(arguments, program)
     elif first in ("broker", "protocol", "pipeline"):
         status = import_module(f"odradek.{first}.__main__").main(rest, f"{program} {first}")
-    elif first == "dev":
-        status = import_module(SERVER["dev"].module).main(rest, f"{program} dev")
+    elif first == "dev" or first in SHELL:
+        status = import_module((SERVER | SHELL)[first].module).main(rest, f"{program} {first}")
     elif first == "metadata":
         status = import_module(METADATA["show"].module).main(rest, f"{program} metadata")
     elif first == "snapshot":
@@ -144,7 +149,7 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
         status = import_module(LOG_DIRECTORIES[first].module).run(first, rest, f"{program} {first}")
     else:
         # Later ones win: `verify` is the command, not the pipeline's job.
-        commands = [name for group in reversed(_GROUPS.values()) for name in group]
+        commands = [name for group in reversed(GROUPS.values()) for name in group]
         complaint = unknown_command(
             first, [*commands, "metadata", "snapshot", "protocol", "pipeline", "--version"], program
         )
@@ -155,7 +160,7 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
 
 def help_text(program: str) -> str:
     """Return what `odradek --help` prints: every command, by group."""
-    width = max(len(name) for group in _GROUPS.values() for name in group)
+    width = max(len(name) for group in GROUPS.values() for name in group)
     lines = [
         f"usage: {program} COMMAND …",
         f"       {program} COMMAND --help | --help | --version",
@@ -163,7 +168,7 @@ def help_text(program: str) -> str:
         "A message broker that Kafka's own clients cannot tell from Apache Kafka, and the tools for it.",
         "The words protocol and pipeline may be left out, except before list and verify.",
     ]
-    for heading, group in _GROUPS.items():
+    for heading, group in GROUPS.items():
         lines += ["", f"{heading}:"]
         lines += [f"  {name:<{width}}  {command.summary}" for name, command in group.items()]
     return "\n".join(lines)

@@ -78,16 +78,24 @@ def _parser(program: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="list | show | decode")
-    commands.add_parser("list", help=PROTOCOL["list"].summary)
-    show = commands.add_parser("show", help=PROTOCOL["show"].summary)
-    show.add_argument("api", help="as in Kafka (ListOffsets) or as its module (list_offsets)")
-    show.add_argument("version", type=int, nargs="?", help="without it: all versions, and what each changed")
-    decode = commands.add_parser("decode", help=PROTOCOL["decode"].summary, description=DECODE_HELP)
-    decode.add_argument("kind", choices=["request", "response"])
-    decode.add_argument("api", help="as in Kafka (ListOffsets) or as its module (list_offsets)")
-    decode.add_argument("version", type=int)
-    decode.add_argument("hex", nargs="+", help="the frame in hex, white space anywhere; - reads it from standard input")
+    for name, command in PROTOCOL.items():
+        description = DECODE_HELP if name == "decode" else None
+        add_arguments(commands.add_parser(name, help=command.summary, description=description), name)
     return parser
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    if command == "decode":
+        parser.add_argument("kind", choices=["request", "response"])
+    if command in ("show", "decode"):
+        parser.add_argument("api", help="as in Kafka (ListOffsets) or as its module (list_offsets)")
+    if command == "show":
+        parser.add_argument("version", type=int, nargs="?", help="without it: all versions, and what each changed")
+    elif command == "decode":
+        parser.add_argument("version", type=int)
+        parser.add_argument(
+            "hex", nargs="+", help="the frame in hex, white space anywhere; - reads it from standard input"
+        )
 
 
 def _api(parser: argparse.ArgumentParser, name: str) -> Api:

@@ -22,6 +22,7 @@ from odradek.commands import (
     METADATA,
     PROTOCOL,
     SERVER,
+    SHELL,
     SNAPSHOT,
     WITHOUT_ITS_GROUP,
     help_text,
@@ -33,7 +34,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 MODULES = sorted(
     {
         command.module
-        for group in (SERVER, METADATA, LOG_DIRECTORIES, SNAPSHOT, CLUSTER, PROTOCOL, JOBS)
+        for group in (SERVER, METADATA, LOG_DIRECTORIES, SNAPSHOT, CLUSTER, PROTOCOL, JOBS, SHELL)
         for command in group.values()
     }
 )
@@ -73,6 +74,7 @@ def test_help_lists_every_command_in_its_group() -> None:
         (CLUSTER, ""),
         (PROTOCOL, "protocol "),
         (JOBS, "pipeline "),
+        (SHELL, ""),
     ):
         rows = [line for line in shown.split("\n\n") if all(f"\n  {prefix}{name} " in line for name in group)]
         assert len(rows) == 1
@@ -89,12 +91,13 @@ def typed_in_documentation() -> list[list[str]]:
 
 def test_commands_of_the_documentation_exist() -> None:
     typed = typed_in_documentation()
-    assert {"broker", "metadata", "inspect", "verify", "dump-log", *CLUSTER, "protocol", "pipeline"} <= {
+    assert {"broker", "metadata", "inspect", "verify", "dump-log", *CLUSTER, "protocol", "pipeline", *SHELL} <= {
         line[0] for line in typed
     }
     groups = {"metadata": METADATA, "snapshot": SNAPSHOT, "protocol": PROTOCOL, "pipeline": JOBS}
     for command, *rest in typed:
-        known = {*SERVER, *LOG_DIRECTORIES, *CLUSTER, *groups, *WITHOUT_ITS_GROUP, "COMMAND", "--help", "--version"}
+        known = {*SERVER, *LOG_DIRECTORIES, *CLUSTER, *groups, *SHELL, *WITHOUT_ITS_GROUP}
+        known |= {"COMMAND", "--help", "--version"}
         assert command in known, command
         if command in groups and rest and rest[0] != "JOB":
             assert rest[0] in groups[command], rest
@@ -119,7 +122,7 @@ def cpu_seconds_of_help() -> float:
     ("arguments", "unwanted"),
     [
         (("produce", "--topic", "t", "--bootstrap-server", "127.0.0.1:1"), ("odradek.broker", "odradek.pipeline")),
-        (("topics", "--help"), ("odradek.broker", "odradek.pipeline", "odradek.protocol", "asyncio")),
+        (("topics", "--help"), ("odradek.broker", "odradek.pipeline", "odradek.protocol", "asyncio", "shtab")),
         (("protocol", "list"), ("odradek.broker", "odradek.client", "odradek.pipeline", "asyncio")),
         (("broker", "--help"), ("odradek.client", "odradek.pipeline")),
         (
@@ -132,6 +135,7 @@ def cpu_seconds_of_help() -> float:
         ),
         (("dump-log", "--help"), ("odradek.pipeline", "odradek.broker.server", "odradek.broker.broker", "asyncio")),
         (("pipeline", "export", "--help"), ("odradek.broker", "pyspark", "pyarrow", "asyncio")),
+        (("completion", "bash"), ("pyspark", "pyarrow", "numpy", "pandas", "grpc")),
     ],
     ids=lambda value: " ".join(value[:2]),
 )
@@ -177,7 +181,8 @@ def test_no_command_and_one_like_none_lead_to_the_help() -> None:
 
 
 @pytest.mark.parametrize(
-    "program", ["broker", "inspect", "verify", "dump-log", "topics create", "protocol show", "pipeline run"]
+    "program",
+    ["broker", "inspect", "verify", "dump-log", "topics create", "protocol show", "pipeline run", "completion"],
 )
 def test_usage_names_what_was_typed(program: str, tmp_path: Path) -> None:
     """Here the script is a file called `odradek`, with the two lines that pip writes."""

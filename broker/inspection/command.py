@@ -54,15 +54,22 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
     return status
 
 
-def inspect(arguments: Sequence[str], program: str = "python -m broker inspect") -> int:
-    """Run `inspect`; return its exit status."""
-    parser = argparse.ArgumentParser(prog=program, description="Look at a log directory.")
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
     parser.add_argument("directory", metavar="DIR")
+    if command == "verify":
+        parser.add_argument("--json", action="store_true", help="one object, for programs")
+        return
     parser.add_argument(
         "partition", metavar="TOPIC-PARTITION", nargs="?", help="list its segments, batches and indexes"
     )
     parser.add_argument("--segment", metavar="OFFSET", type=int, help="only the segment that holds this offset")
     parser.add_argument("--json", action="store_true", help="for programs; of a partition, an object on each line")
+
+
+def inspect(arguments: Sequence[str], program: str = "python -m broker inspect") -> int:
+    """Run `inspect`; return its exit status."""
+    parser = argparse.ArgumentParser(prog=program, description="Look at a log directory.")
+    add_arguments(parser, "inspect")
     options = parser.parse_args(arguments)
     if options.partition is not None and parse_partition_directory(options.partition) is None:
         parser.error(f"{options.partition!r} is not TOPIC-PARTITION")
@@ -96,8 +103,7 @@ def _list(options: argparse.Namespace) -> int:
 def verify(arguments: Sequence[str], clock: Clock | None = None, program: str = "python -m broker verify") -> int:
     """Run `verify`; return its exit status."""
     parser = argparse.ArgumentParser(prog=program, description="Check everything in a log directory.")
-    parser.add_argument("directory", metavar="DIR")
-    parser.add_argument("--json", action="store_true", help="one object, for programs")
+    add_arguments(parser, "verify")
     options = parser.parse_args(arguments)
     logging.getLogger("odradek.broker.storage").addHandler(logging.NullHandler())  # this command reports the problems
     clock = clock or SystemClock()

@@ -91,29 +91,32 @@ def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description="See and repair the metadata of a cluster.")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in _HELP.items():
-        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        action.add_argument("--config", metavar="FILE", help="the broker's .properties file")
-        action.add_argument(
-            "--override",
-            metavar="NAME=VALUE",
-            action="append",
-            default=[],
-            type=_assignment,
-            help="a property, in place of the file's; may be repeated",
-        )
-        if name == "dump":
-            action.add_argument(
-                "prefix", metavar="PREFIX", nargs="?", default="", help="only keys that start so: topics/names/"
-            )
-        elif name != "show":
-            action.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
-        if name == "create-cluster":
-            action.add_argument(
-                "--adopt-topics",
-                action="store_true",
-                help="the broker makes topics of the logs in its directories when it starts",
-            )
+        add_arguments(actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}."), name)
     return parser
+
+
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    parser.add_argument("--config", metavar="FILE", help="the broker's .properties file")
+    parser.add_argument(
+        "--override",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        type=_assignment,
+        help="a property, in place of the file's; may be repeated",
+    )
+    if command == "dump":
+        parser.add_argument(
+            "prefix", metavar="PREFIX", nargs="?", default="", help="only keys that start so: topics/names/"
+        )
+    elif command != "show":
+        parser.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
+    if command == "create-cluster":
+        parser.add_argument(
+            "--adopt-topics",
+            action="store_true",
+            help="the broker makes topics of the logs in its directories when it starts",
+        )
 
 
 def _assignment(text: str) -> tuple[str, str]:

@@ -52,11 +52,16 @@ def main(arguments: Sequence[str], program: str = "odradek snapshot") -> int:
     return 0
 
 
+def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
+    """Add the arguments of `save` or `load`, to run it and to complete it."""
+    parser.description = f"{_HELP[command][0].upper()}{_HELP[command][1:]}."
+    parser.add_argument("directory", metavar="DIR")
+    parser.add_argument("--log-dir", metavar="DIR", required=True, help="the broker's log.dirs")
+
+
 def _parser(program: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog=program, description="Save and load the state of a stopped broker.")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in _HELP.items():
-        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        action.add_argument("directory", metavar="DIR")
-        action.add_argument("--log-dir", metavar="LOGDIR", required=True, help="the broker's log.dirs")
+        add_arguments(actions.add_parser(name, help=text), name)
     return parser
