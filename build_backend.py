@@ -83,6 +83,8 @@ def _reason_for_plain() -> str:
         return ""
     if _ASKED_FOR == "0":
         return f"{_VARIABLE}=0 asks for it"
+    if sys.platform == "win32":
+        return "on Windows it does not run"
     if platform.python_implementation() != "CPython":
         return "only modules of CPython can be compiled"
     return "" if _can_compile() else "there is no C compiler that finds Python.h"
