@@ -51,13 +51,14 @@ def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
     """Return what pip installs before it builds a wheel: setuptools; to compile, also mypy and our own requirements.
 
     The compiler is part of mypy; the release is the one that checks our types. It reads the types of imported packages.
+    google-re2 is left out: it has no types, and where there is no wheel of it, as with musl, it needs a library of C++.
     """
     required = build_meta.get_requires_for_build_wheel(config_settings)
     if _reason_for_plain():
         return required
     project = tomllib.loads(Path("pyproject.toml").read_text())["project"]
     [mypy] = [each for each in project["optional-dependencies"]["dev"] if each.startswith("mypy==")]
-    return [*required, mypy, *project["dependencies"]]
+    return [*required, mypy, *(each for each in project["dependencies"] if not each.startswith("google-re2"))]
 
 
 def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:

@@ -1,11 +1,16 @@
-"""The wheel: it has every module, the typing markers and the command, and nothing else; compiled and plain."""
+"""The wheel: it has every module, the typing markers and the command, and nothing else; compiled and plain.
+
+The compiled one is built of a source distribution, installed in an empty environment, and tested as cibuildwheel does.
+"""
 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -14,7 +19,17 @@ from pathlib import Path
 import pytest
 
 from tests.peers.availability import unavailable
-from tests.wheels import PACKAGES, REPOSITORY, build, copy_of_the_source, install, pip, run
+from tests.wheels import (
+    PACKAGES,
+    REPOSITORY,
+    build,
+    build_source_distribution,
+    copy_of_the_source,
+    install,
+    pip,
+    run,
+    run_in_group,
+)
 
 pytestmark = pytest.mark.process
 
@@ -49,6 +64,20 @@ asyncio.run(main())
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return build(tmp_path_factory, ODRADEK_COMPILE="0")
+
+
+@pytest.fixture(scope="module")
+def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_source_distribution(tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def compiled(source_distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+    """Compiled by default: ODRADEK_COMPILE=1 would only make a failure an error."""
+    if shutil.which("cc") is None:
+        unavailable("there is no C compiler")
+    # Without optimisations, to spare the C compiler a minute.
+    return build(tmp_path_factory, source_distribution, MYPYC_OPT_LEVEL="0")
 
 
 def name_of(wheel: zipfile.ZipFile) -> str:
@@ -87,12 +116,35 @@ def test_the_console_script_of_the_wheel_works(wheel: zipfile.ZipFile, tmp_path:
     assert run(tmp_path, odradek, "dump-log", "--files", str(segment)).startswith(f"Dumping {segment}\n")
 
 
+def test_a_source_distribution_has_the_modules_of_the_wheel_and_what_builds_it(
+    source_distribution: Path, wheel: zipfile.ZipFile
+) -> None:
+    with tarfile.open(source_distribution) as archive:
+        packed = {member.name.partition("/")[2] for member in archive if member.isfile()}
+    modules = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert modules == {name for name in packed if name.startswith("odradek/")}
+    smoke_test = {f"tests/smoke/{path.name}" for path in (REPOSITORY / "tests" / "smoke").glob("*.py")}
+    made = {name for name in packed if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
+    by_hand = {"LICENSE", "MANIFEST.in", "README.md", "build_backend.py", "pyproject.toml", "setup.py"}
+    assert packed - modules - made == smoke_test | by_hand
+
+
 @pytest.mark.timeout(660)  # the compiler is fetched, and takes a minute
-def test_the_hottest_modules_of_a_wheel_are_compiled(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
-    """By default: ODRADEK_COMPILE=1 would only make a failure an error."""
-    if shutil.which("cc") is None:
-        unavailable("there is no C compiler")
-    compiled = build(tmp_path_factory, MYPYC_OPT_LEVEL="0")  # to spare the C compiler a minute
+def test_the_smoke_test_passes_in_an_empty_environment(compiled: zipfile.ZipFile, tmp_path: Path) -> None:
+    settings = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["tool"]["cibuildwheel"]
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=False)
+    pip("--python", str(environment), "install", str(compiled.filename), *settings["test-requires"], environment={})
+    for source in settings["test-sources"]:
+        shutil.copytree(REPOSITORY / source, tmp_path / source)
+    python, *arguments = shlex.split(settings["test-command"])
+    done = run_in_group([str(environment / "bin" / python), *arguments], timeout=120, cwd=tmp_path, env={})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+@pytest.mark.timeout(660)  # the compiler is fetched, and takes a minute
+def test_the_hottest_modules_of_a_wheel_are_compiled(compiled: zipfile.ZipFile, tmp_path: Path) -> None:
     assert not name_of(compiled).endswith("-any.whl")
     names = {name.partition("/")[0].partition(".")[0] for name in compiled.namelist() if ".dist-info/" not in name}
     assert names == {"odradek", *(f"odradek_{package}__mypyc" for package in ("broker", "client", "protocol"))}

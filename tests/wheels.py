@@ -18,16 +18,26 @@ from tests.peers.availability import unavailable
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGES = ("protocol", "broker", "client", "pipeline")
-BUILT_BY = ("pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in")
+BUILT_BY = ("pyproject.toml", "setup.py", "build_backend.py", "MANIFEST.in", "tests/smoke/")
 
 
-def build(tmp_path_factory: pytest.TempPathFactory, **environment: str) -> zipfile.ZipFile:
+def build(tmp_path_factory: pytest.TempPathFactory, source: Path | None = None, **environment: str) -> zipfile.ZipFile:
+    """Build a wheel of a source distribution or a directory; of a copy of this repository if there is none."""
     directory = tmp_path_factory.mktemp("wheel")
-    pip(
-        *("wheel", "--no-deps", "--wheel-dir", str(directory), str(copy_of_the_source(tmp_path_factory))),
-        environment=environment,
-    )
+    source = source or copy_of_the_source(tmp_path_factory)
+    pip(*("wheel", "--no-deps", "--wheel-dir", str(directory), str(source)), environment=environment)
     return zipfile.ZipFile(next(directory.glob("*.whl")))
+
+
+def build_source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sdist")
+    source = copy_of_the_source(tmp_path_factory)
+    done = run_in_group(
+        [sys.executable, "-m", "build", "--sdist", "--outdir", str(directory), str(source)], timeout=300
+    )
+    if done.returncode:
+        unavailable(f"no source distribution was built: {done.stderr.strip()[-1000:]}")
+    return next(directory.glob("*.tar.gz"))
 
 
 def copy_of_the_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
