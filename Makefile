@@ -38,7 +38,7 @@ COMMIT     ?= HEAD~1
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs crash crash-streams simulate simulate-mutants fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
+.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs site linkcheck crash crash-streams simulate simulate-mutants fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -52,7 +52,7 @@ $(VENV)/.runtime: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.everything: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,test,pipeline]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs,test,pipeline]'
 	@touch $@ $(VENV)/.runtime
 
 $(VENV)/.bench: $(VENV)/.everything
@@ -104,6 +104,12 @@ docs: $(VENV)/.everything ## Regenerate docs/ and config/ from the tables in the
 	$(BIN)/python -m broker.config
 	$(BIN)/python -m broker.apis
 	$(BIN)/python -m broker.metrics
+
+site: $(VENV)/.everything ## The documentation as a site, its links checked: build/site/index.html
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --conf-dir docs --doctree-dir build/doctrees . build/site
+
+linkcheck: $(VENV)/.everything ## Check the documentation's links to other sites (needs a network)
+	$(BIN)/sphinx-build --builder linkcheck --quiet --conf-dir docs --doctree-dir build/doctrees . build/linkcheck
 
 crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer, and check its log (CYCLES=1000)
 	$(BIN)/python -m tests.crash.kill_nine --cycles $(CYCLES)
