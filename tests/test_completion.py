@@ -1,7 +1,7 @@
 """`odradek completion`: the scripts, run by real shells. Both get the same lines and must complete the same words.
 
-bash's function is called as bash calls it. zsh completes in an interactive shell on a pseudo-terminal (zpty); its
-`compadd`, which adds a match, also writes it to a file.
+bash reads its script, and its function is called as bash calls it. zsh finds its script in $fpath and completes in an
+interactive shell on a pseudo-terminal (zpty); its `compadd`, which adds a match, also writes it to a file.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ ZSH_SETUP = r"""
 matches=$2
 PS1= PS2=
 setopt no_auto_list
+fpath+=${1:h}
 autoload -Uz compinit && compinit -u -D
-eval "$(< $1)"
 compadd() {
   if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)\ * ]]; then builtin compadd "$@"; return; fi
   local -a hits
@@ -85,7 +85,7 @@ def complete(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     (files / "data.txt").touch()
     (files / "logs").mkdir()
     directory = tmp_path_factory.mktemp(request.param)
-    script, setup, matches = directory / "script", directory / "setup", directory / "matches"
+    script, setup, matches = directory / "_odradek", directory / "setup", directory / "matches"
     script.write_text(script_of(request.param))
     setup.write_text(ZSH_SETUP)
     matches.touch()
