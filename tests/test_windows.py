@@ -46,3 +46,18 @@ def test_one_sentence_says_that_it_does_not_run_there(program: str) -> None:
     assert done.stderr.startswith("Odradek does not run on Windows, because ")
     assert done.stderr.endswith(": use WSL2.\n")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_wheel_that_is_built_there_is_not_compiled() -> None:
+    program = (
+        "import build_backend\n"
+        "build_backend.sys.platform = 'win32'\n"
+        "build_backend.build_meta.build_wheel = lambda *_: 'plain.whl'\n"
+        "print(build_backend.build_wheel('.'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True, text=True, timeout=60, check=True, cwd=REPOSITORY, env={"PATH": os.environ["PATH"]},
+    )  # fmt: skip
+    assert done.stdout == "plain.whl\n"
+    assert done.stderr.endswith("plain Python, which is slower: on Windows it does not run\n")
