@@ -131,7 +131,7 @@ class OwnBroker:
                 async with asyncio.timeout(_LOOK_SECONDS):
                     await changed.wait()
         except TimeoutError:
-            self.threaded.run(broker.services.groups.create_topic())
+            pass
         finally:
             self._requests.remove_listener(listener)
 

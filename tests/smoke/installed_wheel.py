@@ -25,6 +25,15 @@ def test_a_record_comes_back(kafka_broker):
     assert asyncio.run(send_and_read(kafka_broker.bootstrap)) == [(b"customer 7", b"three socks")]
 
 
+def test_the_plugin_is_found_by_its_entry_point(kafka):
+    kafka.topic("orders", partitions=2)
+    state = kafka.snapshot()
+    kafka.produce("orders", [b"three socks", (b"customer 7", b"four hats")])
+    assert [record.value for record in kafka.wait_for_records("orders", 2)] == [b"three socks", b"four hats"]
+    kafka.restore(state)
+    assert kafka.records("orders") == []
+
+
 def test_the_modules_are_compiled_if_the_wheel_is_for_one_platform():
     is_pure = "Root-Is-Purelib: true" in distribution("odradek").read_text("WHEEL")
     assert import_module("odradek.broker.storage.log").__file__.endswith(".py" if is_pure else ".so")

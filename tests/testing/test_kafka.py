@@ -165,7 +165,7 @@ def test_a_wait_for_records_that_do_not_come_shows_what_is_there(kafka: Kafka) -
     text = str(raised.value)
     assert text.startswith("waited 1 s for 2 records of orders\ntopic orders, offsets by partition: 0: 0–1\n")
     assert "1 record of those wanted arrived:\n  0:0 b'key' b'socks'\n" in text
-    assert re.search(r"  Metadata v\d+ of shop$", text, re.MULTILINE)
+    assert re.search(r' Metadata v\d+ from .* "shop": answered after .* ms$', text, re.MULTILINE)
     assert isinstance(raised.value, TimeoutError)
 
 
@@ -204,7 +204,7 @@ def test_a_group_that_has_not_committed_everything_is_described(kafka: Kafka, ne
         "  member shop at /127.0.0.1: orders-0",
         "  orders-0: committed 1, end 2, lag 1",
     ]
-    assert lines[-1].startswith("  OffsetCommit ")
+    assert " OffsetCommit " in lines[-1]
 
 
 @pytest.mark.parametrize("ending", ["commit", "abort"])

@@ -172,8 +172,8 @@ def test_a_failed_test_shows_topics_groups_and_the_last_requests(pytester: pytes
             "topic orders, offsets by partition: 0: 0–0, 1: 0–0",
             "group readers: Empty, classic, 0 members",
             "last requests, the newest at the end:",
-            "  JoinGroup v* of shop",
-            "  LeaveGroup v* of shop",
+            '  * JoinGroup v* "shop" for readers: answered *',
+            '  * LeaveGroup v* "shop" for readers: answered *',
         ]
     )
 
@@ -319,3 +319,23 @@ def test_brokers_of_two_fixtures_are_different(
     kafka_broker: ThreadedBroker, kafka_session_broker: ThreadedBroker
 ) -> None:
     assert kafka_broker.port != kafka_session_broker.port
+
+
+def test_a_fault_that_never_happened_fails_its_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_forgotten(kafka):
+            kafka.faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders")
+
+        def test_optional(kafka):
+            kafka.faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders", optional=True)
+
+        def test_next(kafka):
+            assert kafka.faults.rules == []
+        """
+    )
+    result = run_suite(pytester)
+    result.assert_outcomes(failed=1, passed=2)
+    result.stdout.fnmatch_lines(
+        ["*a fault never happened*fail Produce with NOT_LEADER_OR_FOLLOWER (topic=orders): 0 hits*"]
+    )
