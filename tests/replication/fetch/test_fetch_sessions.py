@@ -124,9 +124,7 @@ def test_an_incremental_fetch_reads_all_and_returns_only_news() -> None:
 def test_cleared_sessions_are_unknown() -> None:
     sessions = Sessions()
     session = sessions.start({"a": [0, 1, 2]})
-
     sessions.cache.clear()
-
     assert (len(sessions.cache), sessions.cache.partitions_count) == (0, 0)
     with pytest.raises(KafkaError) as error:
         sessions.begin_by_name(request(session, 1))
