@@ -271,13 +271,16 @@ class LogReader(ABC):
 
     def state(self) -> LogState:
         """The log at this moment. The caller ensures that nothing is appended or truncated meanwhile."""
+        opened = [each for each in self.producers if each.transaction_first_offset != NO_OFFSET]
+        if self.log_start_offset == self.log_end_offset:
+            opened = []  # a start on an empty log keeps none either: their records were deleted
         with self._disk("reading the indexes of"):
             return state_of(
                 tuple(self.segments),
                 self.log_start_offset,
                 self.log_end_offset,
                 self.cleaned_offset,
-                encode_snapshot([each for each in self.producers if each.transaction_first_offset != NO_OFFSET]),
+                encode_snapshot(opened),
                 tuple(self._producers.snapshots_below(self.log_end_offset)),
             )
 

@@ -81,7 +81,7 @@ def log_of(partition: Partition) -> dict[str, Any]:
         "open": sorted(
             (each.producer_id, each.epoch, each.transaction_first_offset)
             for each in log.producers
-            if each.transaction_first_offset != NO_OFFSET
+            if each.transaction_first_offset != NO_OFFSET and start < end  # a start keeps none in an empty log
         ),
         "epochs": [each for each in log.leader_epochs if each.start_offset < end],  # a start drops the others
         "leads": partition.is_leader,
