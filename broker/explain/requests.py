@@ -27,7 +27,10 @@ MOST_WRITING = 1000
 
 
 class RequestTracing:
-    """An `Interceptor` that passes the requests of some APIs, or of all (None), to `record`. `numbers` are theirs."""
+    """An `Interceptor` that passes the requests of some APIs, or of all (None), to `record`. `numbers` are theirs.
+
+    Those of the client with the id `reader` are passed only if they may change something.
+    """
 
     def __init__(
         self,
@@ -36,6 +39,7 @@ class RequestTracing:
         topic_name: TopicName,
         apis: frozenset[str] | None,
         numbers: count[int],
+        reader: str | None = None,
     ) -> None:
         self.record = record
         self.clock = clock
@@ -44,11 +48,20 @@ class RequestTracing:
         self.writing: dict[int, Exchange] = {}
         self._apis = apis
         self._numbers = numbers
+        self._reader = reader
 
     def __call__(self, handler: Handler) -> Handle:
         if self._apis is not None and handler.api.name not in self._apis:
             return handler.handle
-        return partial(self._handle, handler, Exchanges(handler.api, self.clock, self.topic_name, self._numbers))
+        traced = partial(self._handle, handler, Exchanges(handler.api, self.clock, self.topic_name, self._numbers))
+        if self._reader is None or not handler.row.only_reads:
+            return traced
+
+        def handled(services: Any, context: RequestContext, request: Any) -> Answer:
+            handle = handler.handle if context.client_id == self._reader else traced
+            return handle(services, context, request)
+
+        return handled
 
     def _handle(
         self, handler: Handler, exchanges: Exchanges, services: Any, context: RequestContext, request: Any

@@ -52,7 +52,8 @@ class Trace:
     With `apis` only the requests of these APIs are recorded, and what they cause: what happens while they are handled,
     in tasks and timers that they start, and on threads in files of their topics. With `brief` only an `Exchange` is
     recorded for each request; such a trace costs little. `sink` is called with each event, on the thread where it
-    happened; it must not block. Raises ValueError for an unknown API.
+    happened; it must not block. Of the client with the id `reader`, which observes the broker for a test, only requests
+    that may change something are recorded. Raises ValueError for an unknown API.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Trace:
         max_bytes: int = MAX_BYTES,
         brief: bool = False,
         sink: Sink | None = None,
+        reader: str | None = None,
     ) -> None:
         self._broker = broker
         self._apis = None if apis is None else api_names(apis)
@@ -71,6 +73,7 @@ class Trace:
         self._max_bytes = max_bytes
         self._brief = brief
         self._sink = sink
+        self._reader = reader
         self._lock = threading.Lock()
         self._bytes = 0
         self._undo: list[Callable[[], None]] = []
@@ -90,7 +93,7 @@ class Trace:
             self._intercept(BriefTracing(self._record_exchange, clock, self._topic_name, self._apis, self._numbers))
             return
         record = FileRuns(self._record).record
-        tracing = RequestTracing(record, clock, self._topic_name, self._apis, self._numbers)
+        tracing = RequestTracing(record, clock, self._topic_name, self._apis, self._numbers, self._reader)
         self._intercept(tracing)
         hooks = _Hooks(tracing, broker, record, records_all=self._apis is None)
         self._undo += hooks.install()

@@ -18,7 +18,7 @@ from odradek.broker.testing.movable_clock import MovableClock
 from odradek.broker.testing.snapshots import Snapshot, Snapshots
 from odradek.broker.testing.threaded import ThreadedBroker
 from odradek.testing.clients import Clients
-from odradek.testing.request_log import RequestLog
+from odradek.testing.request_log import OWN_CLIENT_ID, RequestLog
 
 _LOOK_SECONDS = 0.25
 """The longest wait for a request. Timers change groups without one, when a member falls silent for example."""
@@ -37,7 +37,7 @@ class OwnBroker:
         broker = self.threaded.broker
         self._requests = RequestLog(broker)
         self.faults = BlockingFaults(self.threaded)
-        self.trace = Trace(broker)
+        self.trace = Trace(broker, reader=OWN_CLIENT_ID)
         broker.on_start.append(self.trace.install)
         self._snapshots = Snapshots(broker)
         self._baseline: Snapshot | None = None

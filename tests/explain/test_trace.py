@@ -127,3 +127,20 @@ async def test_apis_may_be_named_as_their_modules(broker: Broker, wire: Wire) ->
     await ask(wire, 1)
 
     assert [each.api for each in trace.requests()] == ["Metadata"]
+
+
+async def test_of_a_reader_only_changes_are_recorded(broker: Broker, wire: Wire) -> None:
+    await create(wire, "orders")
+    everybody = Trace(broker)
+    everybody.install()
+    await ask(wire, 1)
+    [client_id] = [each.client_id for each in everybody.requests()]
+    assert client_id is not None
+    traces = [Trace(broker, reader=client_id), Trace(broker, reader="another")]
+    for each in traces:
+        each.install()
+
+    await ask(wire, 1)
+    await produce(wire, "orders", batch(b"x"))
+
+    assert [[one.api for one in each.requests()] for each in traces] == [["Produce"], ["Metadata", "Produce"]]
