@@ -73,13 +73,17 @@ class PartitionChanges:
             if must_wait is not None:
                 waiting.append(must_wait)
         if waiting or self._changes:
-            self._task = self._tasks.start("partition changes", self._run_later(waiting))
+            # They become tasks at once: a task that is cancelled before it starts would never await them.
+            changing = asyncio.gather(*waiting, return_exceptions=True)
+            self._task = self._tasks.start("partition changes", self._run_later(changing))
+            self._task.add_done_callback(lambda _: changing.cancel())
+            changing.add_done_callback(_retrieve)  # also if nobody awaits it any more
             return
         self._settle()
 
-    async def _run_later(self, waiting: list[Coroutine[Any, Any, None]]) -> None:
+    async def _run_later(self, changing: asyncio.Future[list[BaseException | None]]) -> None:
         try:
-            _check(await asyncio.gather(*waiting, return_exceptions=True))
+            _check(await changing)
             await asyncio.sleep(0)
             self._run()
         except Exception as error:
@@ -96,6 +100,12 @@ class PartitionChanges:
                 future.set_result(None)
             else:
                 future.set_exception(error)
+
+
+def _retrieve(changing: asyncio.Future[list[BaseException | None]]) -> None:
+    """Read the exception of a future, so that asyncio does not log that nobody did."""
+    if not changing.cancelled():
+        changing.exception()
 
 
 def _check(results: Iterable[BaseException | None]) -> None:
