@@ -302,17 +302,17 @@ def test_each_worker_of_xdist_has_a_broker_of_its_own(
 
 
 @pytest.mark.process
-def test_the_test_of_the_readme_works_from_any_directory(tmp_path: Path) -> None:
+def test_the_tests_of_the_readme_work_from_any_directory(tmp_path: Path) -> None:
     readme = (REPOSITORY / "README.md").read_text()
     section = readme.partition("\n## A broker in your tests\n")[2].partition("\n## ")[0]
-    [test] = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    (tmp_path / "test_orders.py").write_text(test)
+    for number, test in enumerate(re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)):
+        (tmp_path / f"test_{number}.py").write_text(test)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", PLUGIN, "--rootdir", str(tmp_path), str(tmp_path)],
         cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert "1 passed" in done.stdout
+    assert "2 passed" in done.stdout
 
 
 def test_brokers_of_two_fixtures_are_different(
