@@ -21,7 +21,7 @@ from odradek.broker.testing.faults import BlockingFaults
 from odradek.broker.testing.loop_thread import LoopThread
 from odradek.broker.testing.snapshots import Snapshot
 from odradek.client.admin.arguments import NewTopic
-from odradek.client.errors import ClientError, UnknownTopicError
+from odradek.client.errors import ClientError, TopicExistsError, UnknownTopicError
 from odradek.client.record import ConsumerRecord, RecordMetadata, TopicPartition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.plural import pluralize
@@ -79,16 +79,15 @@ class AsyncKafka:
         has another number of partitions.
         """
         admin = await self.clients.admin()
-        existing = None
-        if self.cluster.may_have(name):
-            existing = await partitions_of(admin, self.cluster.real_name(name))
-        if existing is None:
-            real_name = self.cluster.new_name(name)
+        real_name = self.cluster.real_name(name) if self.cluster.may_have(name) else self.cluster.new_name(name)
+        try:
             (await admin.create_topics([NewTopic(real_name, partitions or 1)])).value(real_name)
-            return real_name
-        if partitions not in (None, len(existing)):
-            raise ValueError(f"the topic {name} exists with {pluralize(len(existing), 'partition')}, not {partitions}")
-        return self.cluster.real_name(name)
+        except TopicExistsError:
+            existing = await partitions_of(admin, real_name) or []
+            if partitions not in (None, len(existing)):
+                count = pluralize(len(existing), "partition")
+                raise ValueError(f"the topic {name} exists with {count}, not {partitions}") from None
+        return real_name
 
     @_on_own_loop
     async def produce(self, topic: str, records: Iterable[Sendable]) -> list[RecordMetadata]:
