@@ -6,6 +6,7 @@ import pytest
 
 from odradek.broker.maintenance.producer_expiration import remove_expired_producers
 from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.appends.log_appender import LARGE_APPEND_BYTES
 from odradek.broker.replication.partition import Partition
 from odradek.broker.storage.log_dir import LogDir
 from tests.replication.conftest import log_dir, threads
@@ -41,7 +42,7 @@ async def test_appends_run_while_many_producers_are_removed(replica: Partition) 
 
 async def test_producers_of_a_busy_partition_are_removed_in_order_with_appends(replica: Partition) -> None:
     crowd(replica.log, 2, timestamp=0)
-    large = replica.append_as_leader(batch(bytes(100_000)), 1, NOW)
+    large = replica.append_as_leader(batch(bytes(LARGE_APPEND_BYTES)), 1, NOW)
     assert isinstance(large, asyncio.Future)
 
     await remove_expired_producers(replica)

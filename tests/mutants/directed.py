@@ -21,6 +21,8 @@ FOUND: Final = "found"
 """The verdict on a test that passes on the broker as it is, and fails on the mutant."""
 
 _ROOT = Path(__file__).parents[2]
+_IMPORTED_ALREADY = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+"""pytest would rewrite the asserts of the package with its plugin, ours, but the mutants have imported it."""
 
 
 class _Reports:
@@ -48,7 +50,7 @@ class _Reports:
 def run(test: str) -> str:
     """Run one test, with all of its parameters, in this process."""
     reports = _Reports()
-    pytest.main([f"{_ROOT / test}", "-q", "-p", "no:cacheprovider"], plugins=[reports])
+    pytest.main([f"{_ROOT / test}", "-q", "-p", "no:cacheprovider", *_IMPORTED_ALREADY], plugins=[reports])
     return reports.outcome()
 
 

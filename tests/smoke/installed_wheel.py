@@ -26,7 +26,7 @@ def test_a_record_comes_back(kafka_broker):
 
 
 def test_the_plugin_is_found_by_its_entry_point(kafka):
-    kafka.topic("orders", partitions=2)
+    kafka.topic("orders")
     state = kafka.snapshot()
     kafka.produce("orders", [b"three socks", (b"customer 7", b"four hats")])
     assert [record.value for record in kafka.wait_for_records("orders", 2)] == [b"three socks", b"four hats"]

@@ -12,7 +12,7 @@ from odradek.broker.storage.disk.files import UnsyncedFiles
 from odradek.broker.testing.clock import ManualClock
 from odradek.broker.testing.threaded import ThreadedBroker
 
-ON_ITS_THREAD = "on the broker's own thread"
+ON_ITS_THREAD = "on the thread of its own event loop"
 
 
 def produce(broker: ThreadedBroker, value: bytes) -> None:
