@@ -139,11 +139,11 @@ class MovableClock(WaitingClock):
 
     @property
     def was_moved(self) -> bool:
-        """Whether its time is not the machine's."""
+        """Whether it was moved since it was created, or since `reset`."""
         return self._moved > 0
 
     def reset(self) -> None:
-        """Make its time the machine's again. Raises RuntimeError while a broker uses it: no time runs backwards."""
+        """Set it back to the machine's time. Raises RuntimeError while a broker uses it, whose time never goes back."""
         if self._here is not None and not self._here.loop.is_closed():
             raise RuntimeError("a broker uses this clock: stop it first")
         self._moved = self._offset = 0.0
