@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,23 @@ def test_a_batch_keeps_its_place_codec_and_sequences(compacted: Compacted, codec
     assert (stored.producer_id, stored.producer_epoch, stored.base_sequence) == (7, 2, 40)
     assert (stored.partition_leader_epoch, stored.max_timestamp) == (3, NOW + 2)
     assert compacted.left() == [(2, b"1", b"c"), (3, b"2", b"later")]
+
+
+def test_segments_that_were_compacted_may_leave_the_page_cache(
+    compacted: Compacted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise removing them frees a gigabyte at once, in the broker. The kernel is free to keep the pages."""
+    advised: dict[int, list[tuple[int, int, int]]] = {}
+
+    def record(descriptor: int, position: int, length: int, advice: int) -> None:
+        advised.setdefault(os.fstat(descriptor).st_ino, []).append((position, length, advice))
+
+    fill(compacted)
+    monkeypatch.setattr(os, "posix_fadvise", record)
+    assert compacted.compact()
+    replaced = list(tmp_path.glob("t-0/*.log.deleted"))
+    assert len(replaced) > 1
+    assert advised == {path.stat().st_ino: [(0, 8 << 20, os.POSIX_FADV_DONTNEED)] for path in replaced}
 
 
 def test_headers_and_timestamps_stay(compacted: Compacted) -> None:

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from odradek.broker.server.page_cache import is_cached
 from odradek.broker.storage.cleaning_state import CleaningState
 from odradek.broker.storage.compaction.cleaner import Answers, Clean
 from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
@@ -93,41 +92,6 @@ def test_it_compacts_if_its_priority_cannot_be_changed(
     assert compacted.compact(worker.clean)
     assert worker.pid is not None
     assert os.getpriority(os.PRIO_PROCESS, worker.pid) == niceness
-
-
-def test_segments_that_were_compacted_leave_the_page_cache(
-    compacted: Compacted, worker: CleanerProcess, tmp_path: Path
-) -> None:
-    """Otherwise removing the segments frees a gigabyte at once, in the broker."""
-    if is_in_memory(written_and_dropped(tmp_path)):
-        pytest.skip("this file system keeps its pages")
-    for _ in range(5):  # the advice is not binding: the kernel keeps pages in use
-        fill(compacted)
-        compacted.log.flush()
-        assert compacted.compact(worker.clean)
-        replaced = list(tmp_path.glob("t-0/*.log.deleted"))
-        assert len(replaced) > 1
-        if not all(is_in_memory(path) for path in replaced):
-            return
-    pytest.fail("all files that were replaced are in memory")
-
-
-def is_in_memory(path: Path) -> bool:
-    with path.open("rb") as file:
-        return is_cached(file.fileno(), 0, path.stat().st_size)
-
-
-def written_and_dropped(directory: Path) -> Path:
-    path = directory / "dropped"
-    with path.open("wb") as file:
-        file.write(bytes(100_000))
-        file.flush()
-        os.fsync(file.fileno())
-        for _ in range(100):
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            if not is_in_memory(path):
-                break
-    return path
 
 
 def test_a_stopped_worker_ends_the_round_without_harm(compacted: Compacted, worker: CleanerProcess) -> None:
