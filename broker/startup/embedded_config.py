@@ -20,6 +20,11 @@ _DEFAULTS = {
     # A test may set or freeze the clock of its clients, and the broker's stays right.
     "log.message.timestamp.after.max.ms": f"{_FAR_FUTURE_MS}",
 }
+_DEFAULTS_OF_TEMPORARY = {
+    # With Kafka's 50, each test of a group would make and remove as many logs: more work than the rest of the test.
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
 
 
 def embedded_config(properties: Properties) -> tuple[BrokerConfig, TemporaryLogDir | None]:
@@ -32,7 +37,9 @@ def embedded_config(properties: Properties) -> tuple[BrokerConfig, TemporaryLogD
         return BrokerConfig.load(None, overrides), None
     directory = TemporaryLogDir()
     try:
-        return BrokerConfig.load(None, overrides | {"log.dirs": str(directory.path)}), directory
+        return BrokerConfig.load(
+            None, {**_DEFAULTS_OF_TEMPORARY, **overrides, "log.dirs": str(directory.path)}
+        ), directory
     except BaseException:
         directory.remove()
         raise

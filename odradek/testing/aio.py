@@ -22,7 +22,7 @@ from odradek.broker.testing.loop_thread import LoopThread
 from odradek.broker.testing.snapshots import Snapshot
 from odradek.client.admin.arguments import NewTopic
 from odradek.client.errors import ClientError, TopicExistsError, UnknownTopicError
-from odradek.client.record import ConsumerRecord, RecordMetadata, TopicPartition
+from odradek.client.record import ConsumerRecord, RecordMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.plural import pluralize
 from odradek.testing.clients import Clients
@@ -31,7 +31,7 @@ from odradek.testing.cluster import Cluster
 from odradek.testing.errors import KafkaTimeoutError
 from odradek.testing.groups import group_lines, has_members, is_at_lag_zero
 from odradek.testing.own_broker import OwnBroker
-from odradek.testing.reading import has_ending_transactions, partitions_of, read_all
+from odradek.testing.reading import partitions_of, read_all, settled_ends
 from odradek.testing.report import describe, described, topic_line
 from odradek.testing.sending import Sendable, send
 
@@ -109,9 +109,10 @@ class AsyncKafka:
         partitions = await partitions_of(admin, name)
         if partitions is None:
             raise UnknownTopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "read its records", topic=name)
-        await self._until(partial(self._has_settled, partitions), f"the end of transactions in {name}", _nothing)
+        check = partial(settled_ends, admin, partitions)
+        ends = await self._wait(check, f"the end of transactions in {name}", _nothing)
         async with self.clients.consumer() as consumer:
-            return await read_all(consumer, partitions)
+            return await read_all(consumer, ends)
 
     @_on_own_loop
     async def wait_for_records(
@@ -127,15 +128,9 @@ class AsyncKafka:
         """
         name = self.cluster.real_name(topic)
         found: list[ConsumerRecord] = []
-        limit = asyncio.timeout(timeout)
-        try:
-            async with limit:
-                await self._first(partial(self._read_until, name, n, where, found))
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            waited_for = f"{pluralize(n, 'record')} of {name}{' that the test wants' if where else ''}"
-            raise await self._timed_out(timeout, waited_for, partial(self._topic_lines, name, found)) from None
+        check = partial(self._read_until, name, n, where, found)
+        waited_for = f"{pluralize(n, 'record')} of {name}{' that the test wants' if where else ''}"
+        await self._wait(check, waited_for, partial(self._topic_lines, name, found), timeout)
         return found[:n]
 
     @_on_own_loop
@@ -216,6 +211,24 @@ class AsyncKafka:
 
     # -------------------------------------------------------------------------------------------------------- waits
 
+    async def _wait(
+        self,
+        check: Callable[[], Awaitable[T | None]],
+        waited_for: str,
+        lines: Callable[[], Awaitable[list[str]]],
+        timeout: float | None = TIMEOUT,
+    ) -> T:
+        """Return the first result of `check` that is not None. Raises `KafkaTimeoutError`, which shows `lines`."""
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                return await self._first(check)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        about = [*await described(lines()), *self.cluster.report_lines()]
+        raise KafkaTimeoutError("\n".join([f"waited {timeout:g} s for {waited_for}", *about]))
+
     async def _first(self, check: Callable[[], Awaitable[T | None]]) -> T:
         """Return the first result of `check` that is not None; after each change in the cluster it is called again."""
         while True:
@@ -233,25 +246,12 @@ class AsyncKafka:
         check: Callable[[], Awaitable[bool]],
         waited_for: str,
         lines: Callable[[], Awaitable[list[str]]],
-        timeout: float | None = TIMEOUT,
+        timeout: float | None,
     ) -> None:
         async def is_true() -> bool | None:
             return await check() or None
 
-        limit = asyncio.timeout(timeout)
-        try:
-            async with limit:
-                await self._first(is_true)
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            raise await self._timed_out(timeout, waited_for, lines) from None
-
-    async def _timed_out(
-        self, timeout: float | None, waited_for: str, lines: Callable[[], Awaitable[list[str]]]
-    ) -> KafkaTimeoutError:
-        about = [*await described(lines()), *self.cluster.report_lines()]
-        return KafkaTimeoutError("\n".join([f"waited {timeout:g} s for {waited_for}", *about]))
+        await self._wait(is_true, waited_for, lines, timeout)
 
     async def _read_until(
         self, name: str, n: int, where: Callable[[ConsumerRecord], bool] | None, found: list[ConsumerRecord]
@@ -266,9 +266,6 @@ class AsyncKafka:
             while len(found) < n:
                 found += [each for each in await consumer.poll() if where is None or where(each)]
         return True
-
-    async def _has_settled(self, partitions: list[TopicPartition]) -> bool:
-        return not await has_ending_transactions(await self.clients.admin(), partitions)
 
     async def _group_lines(self, group: str) -> list[str]:
         return await group_lines(await self.clients.admin(), group)

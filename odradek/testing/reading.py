@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from odradek.client.admin.admin import Admin
 from odradek.client.admin.arguments import OffsetSpec
+from odradek.client.config import IsolationLevel
 from odradek.client.consumer.consumer import Consumer
 from odradek.client.record import ConsumerRecord, TopicPartition
 
@@ -36,20 +37,27 @@ async def read(
         unread = {partition for partition in unread if await consumer.position(partition) < ends[partition]}
 
 
-async def read_all(consumer: Consumer, partitions: Sequence[TopicPartition]) -> list[ConsumerRecord]:
-    """Return all records that the consumer may read now, by partition and offset. Raises ClientError."""
-    ends = await consumer.end_offsets(partitions)
+async def read_all(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> list[ConsumerRecord]:
+    """Return the records before `ends` (exclusive), by partition and offset. Raises ClientError."""
     return sorted([each async for each in read(consumer, ends)], key=lambda each: (each.partition, each.offset))
 
 
-async def has_ending_transactions(admin: Admin, partitions: Sequence[TopicPartition]) -> bool:
-    """Return whether partitions have records of a transaction that was ended, and whose markers are still written.
+async def settled_ends(admin: Admin, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int] | None:
+    """Return the ends (exclusive) of what a consumer of committed records may read.
 
-    A producer's `commit` returns before its markers are in all partitions. Raises ClientError.
+    Return None while the markers of a transaction that was ended are still written: a producer's `commit` returns
+    before they are in all partitions. Raises ClientError.
     """
-    places = dict.fromkeys(partitions, int(OffsetSpec.LATEST))
-    committed = (await admin.list_offsets(places, isolation_level="read_committed")).values_or_raise()
-    ends = (await admin.list_offsets(places)).values_or_raise()
-    if all(committed[partition].offset == ends[partition].offset for partition in partitions):
-        return False
-    return bool(await admin.list_transactions(states=_ENDING))
+    ends = await _ends(admin, partitions, "read_committed")
+    if ends == await _ends(admin, partitions, "read_uncommitted"):
+        return ends
+    if await admin.list_transactions(states=_ENDING):
+        return None
+    return await _ends(admin, partitions, "read_committed")
+
+
+async def _ends(
+    admin: Admin, partitions: Sequence[TopicPartition], isolation_level: IsolationLevel
+) -> dict[TopicPartition, int]:
+    found = await admin.list_offsets(dict.fromkeys(partitions, int(OffsetSpec.LATEST)), isolation_level=isolation_level)
+    return {partition: each.offset for partition, each in found.values_or_raise().items()}

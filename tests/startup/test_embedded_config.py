@@ -74,6 +74,15 @@ async def test_a_temporary_directory_is_never_synced(memory: Path, monkeypatch: 
     assert synced
 
 
+async def test_only_a_temporary_broker_has_one_partition_for_groups_and_one_for_transactions(tmp_path: Path) -> None:
+    kept, chosen = {"log.dirs": str(tmp_path)}, {"offsets.topic.num.partitions": 7}
+    for properties, groups, transactions in (({}, 1, 1), (kept, 50, 50), (chosen, 7, 1)):
+        async with Broker(properties) as broker:
+            config = broker.config
+            assert config.offsets_topic_num_partitions == groups
+            assert config.transaction_state_log_num_partitions == transactions
+
+
 async def test_a_broker_that_fails_to_start_leaves_no_directory(memory: Path) -> None:
     with pytest.raises(ConfigError):
         Broker({"no.such": "property"})

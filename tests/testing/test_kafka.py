@@ -72,7 +72,7 @@ def test_a_topic_has_one_partition_unless_the_test_wants_more(kafka: Kafka) -> N
 
     admin = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
     topics = admin.list_topics(timeout=10).topics
-    assert len(topics.pop("__consumer_offsets").partitions) == 50  # of the broker, not of the test
+    assert len(topics.pop("__consumer_offsets").partitions) == 1  # of the broker, not of the test
     assert {name: len(topic.partitions) for name, topic in topics.items()} == {"one": 1, "many": 3}
 
 

@@ -58,7 +58,8 @@ class GroupProperties(Table):
     )
     offsets_topic_num_partitions = Property(
         "offsets.topic.num.partitions", INT, 50, at_least(1),
-        doc="The number of partitions of __consumer_offsets when it is created. It must never change afterwards.",
+        doc="The number of partitions of __consumer_offsets when it is created. It must never change afterwards. The "
+        "default of a broker in a temporary directory is 1.",
     )
     offsets_topic_replication_factor = Property(
         "offsets.topic.replication.factor", SHORT, 3, at_least(1),

@@ -34,7 +34,7 @@ class TransactionProperties(Table):
     transaction_state_log_num_partitions = Property(
         "transaction.state.log.num.partitions", INT, 50, at_least(1),
         doc="The number of partitions of __transaction_state when it is created. Afterwards the topic's own number "
-        "counts.",
+        "counts. The default of a broker in a temporary directory is 1.",
     )
     transaction_state_log_replication_factor = Property(
         "transaction.state.log.replication.factor", SHORT, 3, at_least(1),
