@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.protocol.header import RepeatedHeader
 
 Address = tuple[str, int]
@@ -20,7 +21,8 @@ class ConnectionContext(msgspec.Struct, eq=False):
     `local_address` is the address that the client connected to; it gets this address as the broker's own if
     `advertised.listeners` is not set. The client's software is empty until its ApiVersions request names it (KIP-511).
     `last_header` is the header of the last request, or of an earlier one if that was unusually long. `is_disconnected`
-    is true when the client has closed its side, so that long work for it can stop.
+    is true when the client has closed its side, so that long work for it can stop. `principal` is who its requests act
+    for.
     """
 
     listener_name: str
@@ -30,6 +32,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     client_software_version: str = ""
     last_header: RepeatedHeader | None = None
     is_disconnected: bool = False
+    principal: Principal = ANONYMOUS
 
 
 class RequestContext(msgspec.Struct, eq=False):

@@ -18,6 +18,7 @@ from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.time_slices import TimeSlices
+from odradek.broker.security.access.authorizer import Authorizer
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
 
@@ -38,6 +39,8 @@ class Services:
     fetch_purgatory: Purgatory[FetchResponse]
     produce_purgatory: Purgatory[ProduceResponse]
     deletion_purgatory: Purgatory[None]
+    authorizer: Authorizer | None
+    """None: everybody may do everything."""
     metrics: Metrics
     time_slices: TimeSlices
     advertised_versions: Mapping[int, tuple[int, int]]

@@ -165,6 +165,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         fetch_purgatory=purgatories.fetch,
         produce_purgatory=purgatories.produce,
         deletion_purgatory=purgatories.deletions,
+        authorizer=None,
         metrics=base.metrics,
         time_slices=TimeSlices(clock),
         advertised_versions=handlers.advertised_versions,

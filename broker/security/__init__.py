@@ -1,0 +1,7 @@
+"""Who a client is, and what it may do: the parts of security that use no socket and no metadata store.
+
+| module | what |
+|---|---|
+| `principal` | the name of a client, once it is known |
+| `access` | resources, operations and rules; the authorizer that decides by them |
+"""

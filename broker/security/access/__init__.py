@@ -1,0 +1,1 @@
+"""Access rules: what they are about (`resources`), and how they decide (`authorizer`)."""
