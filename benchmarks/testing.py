@@ -1,8 +1,9 @@
 """A suite of 100 tests with a broker: `python -m benchmarks.testing`, and with `--kafka` beside Apache Kafka.
 
 Each test creates a topic, sends a record with a new producer, reads it with a new consumer of a new group, commits, and
-checks record and offset, with one client after the other. librdkafka, and so confluent-kafka, waits 100 ms by itself
-between the assignment of a partition and its first request about it, whatever the broker.
+checks record and offset, with one client after the other. librdkafka, and so confluent-kafka, waits 150 ms by itself
+in each test, whatever the broker: before it connects to a broker that it learns of, and before a new group's first
+ListOffsets.
 
 With Odradek the fixture `kafka` starts a broker in the process of the tests and restores its state after each test.
 With Apache Kafka the same file runs with `--kafka=HOST:PORT`, on a JVM that is started for the suite as Kafka's own
