@@ -8,6 +8,8 @@
 | `ignored_properties` | Kafka's properties without effect here, with reasons |
 | `java_properties` | the parser of Java's `.properties` files |
 | `broker_config`, `rules` | `BrokerConfig.load`: from a file and overrides to checked, typed values |
+| `listener_config` | the properties of single listeners and mechanisms, `listener.name.…` |
+| `security_rules`, `jaas` | what is refused because it would be insecure; the text of sasl.jaas.config |
 | `topic_config` | the properties of a topic, and their `LogConfig` |
 | `group_config` | the properties of a group |
 | `describe`, `describe_order` | the rows of DescribeConfigs, and their order |

@@ -3,6 +3,7 @@
 ```
 file entries ─┐   known name?      parse, bound     unset: fallback      rules between
 overrides ────┴─► (nearest match) ─────────────────► or default ────────► properties ────► BrokerConfig
+                        └─► listener.name.… : of one listener (`listener_config`)
 ```
 
 An override replaces the file's entry of the same name. All errors are reported together. Properties that are set at run
@@ -11,15 +12,31 @@ time create another configuration (`altered`); `metadata.current_config` has the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.config.errors import ConfigError
-from odradek.broker.config.ignored_properties import IGNORED_PROPERTIES, reason_ignored, reasons_by_name
+from odradek.broker.config.ignored_properties import (
+    IGNORED_PROPERTIES,
+    IgnoredProperty,
+    reason_ignored,
+    reasons_by_name,
+)
 from odradek.broker.config.java_properties import MalformedPropertiesError, decode, parse
+from odradek.broker.config.listener_config import (
+    LISTENER_PROPERTIES,
+    PREFIX,
+    ListenerConfig,
+    NoListenerPropertyError,
+    listener_of,
+    listener_property,
+)
 from odradek.broker.config.property import Property, Table, attribute_name
 from odradek.broker.config.rules import broken_rules, security_protocols
+from odradek.broker.config.security_rules import broken_security_rules
+from odradek.broker.config.tables.access import AccessProperties
 from odradek.broker.config.tables.cluster import (
     LeaderBalanceProperties,
     MembershipProperties,
@@ -35,13 +52,18 @@ from odradek.broker.config.tables.log import (
     RetentionProperties,
     SegmentProperties,
 )
-from odradek.broker.config.tables.network import NetworkProperties
+from odradek.broker.config.tables.network import ListenerLimitProperties, NetworkProperties
 from odradek.broker.config.tables.observability import ObservabilityProperties
+from odradek.broker.config.tables.sasl import OAuthBearerProperties, SaslProperties
+from odradek.broker.config.tables.tls import TlsProperties
 from odradek.broker.config.tables.topics import TopicProperties
 from odradek.broker.config.tables.transactions import TransactionProperties
 from odradek.broker.config.types import InvalidValueError, parse_list
 
 _NODE_ID = ("node.id", "broker.id")
+
+OfListeners = Mapping[tuple[str, str], Mapping[str, Any]]
+"""Values of single listeners by listener and mechanism; the mechanism is empty for all of a listener's."""
 
 
 class Setting(NamedTuple):
@@ -59,6 +81,11 @@ class BrokerConfig(
     LeaderBalanceProperties,
     ReplicationProperties,
     NetworkProperties,
+    ListenerLimitProperties,
+    TlsProperties,
+    SaslProperties,
+    OAuthBearerProperties,
+    AccessProperties,
     TopicProperties,
     RetentionProperties,
     SegmentProperties,
@@ -78,6 +105,7 @@ class BrokerConfig(
 
     declared: Mapping[str, str]
     warnings: tuple[str, ...]
+    _of_listeners: OfListeners
 
     @classmethod
     def load(cls, path: str | Path | None = None, overrides: Mapping[str, str] | None = None) -> BrokerConfig:
@@ -87,8 +115,11 @@ class BrokerConfig(
         settings |= {name: Setting(text, "override") for name, text in (overrides or {}).items()}
         known, warnings = _known(settings, problems)
         values = _effective(_parsed(known, problems))
+        of_listeners: OfListeners = {}
         if not problems:
-            values |= _without_controllers(values, settings)
+            controllers = _controllers(settings)
+            values |= _without_controllers(values, controllers)
+            of_listeners = _of_listeners(settings, values["listeners"], controllers, known, warnings, problems)
         if not problems:
             problems = broken_rules(values, known.keys())
         if problems:
@@ -97,21 +128,52 @@ class BrokerConfig(
         if not declared.keys().isdisjoint(_NODE_ID):
             # As in Kafka, setting one of the two names sets both.
             declared |= dict.fromkeys(_NODE_ID, str(values["node.id"]))
-        return cls(values | {"broker.id": values["node.id"]}, declared, warnings)
+        config = cls(values | {"broker.id": values["node.id"]}, declared, tuple(warnings), of_listeners)
+        if problems := broken_security_rules(config):
+            raise ConfigError(problems)
+        return config
 
-    def __init__(self, values: Mapping[str, Any], declared: Mapping[str, str], warnings: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        declared: Mapping[str, str],
+        warnings: tuple[str, ...],
+        of_listeners: OfListeners,
+    ) -> None:
         # In the instance's dictionary, which takes precedence over descriptors without __set__.
         self.__dict__.update({attribute_name(name): value for name, value in values.items()})
         self.__dict__["declared"] = dict(declared)
         self.__dict__["warnings"] = warnings
+        self.__dict__["_of_listeners"] = of_listeners
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"the configuration is immutable: {name}")
 
     @property
     def inter_broker_listener(self) -> str:
-        """The name of the listener that brokers use among themselves: as configured, else the first one."""
-        return self.inter_broker_listener_name or self.listeners[0].name
+        """The name of the listener that brokers use among themselves: as configured, else the first one.
+
+        As in Kafka, security.inter.broker.protocol names the listener of that name.
+        """
+        named = self.inter_broker_listener_name or self.declared.get("security.inter.broker.protocol", "").strip()
+        return named or self.listeners[0].name
+
+    def listener(self, name: str, mechanism: str = "") -> ListenerConfig:
+        """Return the properties that hold for a listener, or for one mechanism of it."""
+        values = {each: getattr(self, attribute_name(each)) for each in LISTENER_PROPERTIES}
+        for key in dict.fromkeys(((name, ""), (name, mechanism))):
+            values |= self._of_listeners.get(key, {})
+        return ListenerConfig(values)
+
+    def listener_row(self, name: str) -> Property[Any] | None:
+        """Return the row of a property of a single listener, `listener.name.…`; None for any other name."""
+        if not name.startswith(PREFIX):
+            return None
+        try:
+            _, _, row = listener_property(name, [endpoint.name for endpoint in self.listeners])
+        except NoListenerPropertyError:
+            return None
+        return row
 
     def altered(self, dynamic: Mapping[str, str]) -> BrokerConfig:
         """Return the configuration with the run-time properties `dynamic` applied.
@@ -130,7 +192,7 @@ class BrokerConfig(
             elif name in IGNORED_PROPERTIES:
                 warnings.append(f"{name} (set at run time) has no effect: {IGNORED_PROPERTIES[name].reason}")
         changed = {row.name: effective_value(row, parsed) for row in PROPERTIES.values() if row.dynamic}
-        return BrokerConfig(self._values() | changed, self.declared, (*self.warnings, *warnings))
+        return BrokerConfig(self._values() | changed, self.declared, (*self.warnings, *warnings), self._of_listeners)
 
     def broken_rules(self) -> list[str]:
         """Return a sentence for each broken rule between properties."""
@@ -164,10 +226,13 @@ def _read(path: Path, problems: list[str]) -> dict[str, Setting]:
     return {entry.key: Setting(entry.value, f"{path}, line {entry.line}") for entry in entries}
 
 
-def _known(settings: Mapping[str, Setting], problems: list[str]) -> tuple[dict[str, Setting], tuple[str, ...]]:
+def _known(settings: Mapping[str, Setting], problems: list[str]) -> tuple[dict[str, Setting], list[str]]:
+    """Return the settings that are not of a single listener, and warnings."""
     known: dict[str, Setting] = {}
     warnings = []
     for name, setting in settings.items():
+        if name.startswith(PREFIX):
+            continue
         if name in PROPERTIES:
             known[name] = setting
         elif (reason := reason_ignored(name)) is not None:
@@ -176,13 +241,45 @@ def _known(settings: Mapping[str, Setting], problems: list[str]) -> tuple[dict[s
             warnings.append(f"{name} ({setting.origin}) has no effect: {reason}")
         else:
             problems.append(f"unknown property {name} ({setting.origin}){nearest_name(name)}")
-    return known, tuple(warnings)
+    return known, warnings
 
 
-def _without_controllers(values: Mapping[str, Any], settings: Mapping[str, Setting]) -> dict[str, Any]:
-    """Return the listeners without those in controller.listener.names, which have no use here."""
+def _of_listeners(
+    settings: Mapping[str, Setting],
+    listeners: Sequence[Endpoint],
+    controllers: Collection[str],
+    known: dict[str, Setting],
+    warnings: list[str],
+    problems: list[str],
+) -> OfListeners:
+    """Return the values of single listeners, and add what has a meaning to `known`."""
+    of_listeners: dict[tuple[str, str], dict[str, Any]] = {}
+    names = [endpoint.name for endpoint in listeners]
+    for name, setting in settings.items():
+        if not name.startswith(PREFIX):
+            continue
+        if listener_of(name, names) is None and (controller := listener_of(name, controllers)) is not None:
+            warnings.append(f"{name} ({setting.origin}) has no effect: {controller} is a listener of controllers")
+            continue
+        try:
+            listener, mechanism, row = listener_property(name, names)
+        except NoListenerPropertyError as error:
+            problems.append(f"{name} ({setting.origin}): {error}")
+            continue
+        known[name] = setting
+        if isinstance(row, IgnoredProperty):
+            warnings.append(f"{name} ({setting.origin}) has no effect: {row.reason}")
+        _parse(row, name, setting, of_listeners.setdefault((listener, mechanism), {}), problems)
+    return of_listeners
+
+
+def _controllers(settings: Mapping[str, Setting]) -> set[str]:
     setting = settings.get("controller.listener.names")
-    names = {name.upper() for name in parse_list(setting.text.strip())} if setting is not None else set()
+    return {name.upper() for name in parse_list(setting.text.strip())} if setting is not None else set()
+
+
+def _without_controllers(values: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the listeners without those in controller.listener.names, which have no use here."""
     return {
         name: [endpoint for endpoint in values[name] if endpoint.name not in names]
         for name in ("listeners", "advertised.listeners")
@@ -202,15 +299,19 @@ def nearest_name(name: str) -> str:
 
 
 def _parsed(known: Mapping[str, Setting], problems: list[str]) -> dict[str, Any]:
-    parsed = {}
+    parsed: dict[str, Any] = {}
     for name, setting in known.items():
-        row = DESCRIBED_PROPERTIES[name]
-        try:
-            parsed[name] = row.parse(setting.text)
-        except InvalidValueError as error:
-            shown = "(hidden)" if row.sensitive else repr(setting.text)
-            problems.append(f"{name} = {shown} ({setting.origin}): {error}")
+        _parse(DESCRIBED_PROPERTIES[name], name, setting, parsed, problems)
     return parsed
+
+
+def _parse(row: Property[Any], name: str, setting: Setting, parsed: dict[str, Any], problems: list[str]) -> None:
+    """Add the value of a setting to `parsed` under its row's name, or a problem."""
+    try:
+        parsed[row.name] = row.parse(setting.text)
+    except InvalidValueError as error:
+        shown = "(hidden)" if row.sensitive else repr(setting.text)
+        problems.append(f"{name} = {shown} ({setting.origin}): {error}")
 
 
 def _effective(parsed: Mapping[str, Any]) -> dict[str, Any]:

@@ -71,7 +71,21 @@ def describe_broker(
         synonyms = synonyms_of(row.name, config, dynamic, dynamic_default)
         value = own_value(row, config, dynamic, dynamic_default)
         rows.append(_row(row, row.kind.text(value), synonyms))
-    return rows
+    return [*rows, *_rows_of_listeners(config, dynamic)]
+
+
+def _rows_of_listeners(config: BrokerConfig, dynamic: Texts) -> Iterator[ConfigRow]:
+    """Yield the rows of properties that are set for a single listener, under their whole names."""
+    sources = ((ConfigSource.DYNAMIC_BROKER_CONFIG, dynamic), (ConfigSource.STATIC_BROKER_CONFIG, config.declared))
+    for name in {**config.declared, **dynamic}:
+        row = config.listener_row(name)
+        if row is not None:
+            synonyms = [
+                ConfigSynonym(name, None if row.sensitive else texts[name], source)
+                for source, texts in sources
+                if name in texts
+            ]
+            yield _row(row, synonyms[0].value, synonyms)._replace(name=name)
 
 
 def with_cluster_defaults(config: BrokerConfig, dynamic_default: Texts) -> Texts:

@@ -95,7 +95,10 @@ def _page() -> Iterator[str]:
     yield (
         "A broker reads a Java `.properties` file (`--config`) and any number of `--override name=value`. Names, "
         "defaults and bounds are those of Apache Kafka 4.3.1, unless the last column differs. An unknown name is an "
-        "error, and so is a name that is set twice. *Dynamic* properties can be changed while the broker runs."
+        "error, and so is a name that is set twice. *Dynamic* properties can be changed while the broker runs. The "
+        "properties of TLS, authentication and tokens, and `max.connections`, can be set for one listener: "
+        "`listener.name.<listener>.<property>`, those of authentication and tokens also for one mechanism of it: "
+        "`listener.name.<listener>.<mechanism>.<property>`, names in lower case."
     )
     for title, rows in _sections():
         yield from ("", f"## {title}", "", "| property | type | default | valid | topic property | dynamic | |")
@@ -115,9 +118,7 @@ def _page() -> Iterator[str]:
     yield (
         "They load with a warning, so that an existing file can be used as it is; values that Kafka refuses are "
         "refused. Properties of Kafka 4.3.1 are stored and described as in Kafka. They can be changed at run time if "
-        "Kafka allows that, with a warning in the log; keys, certificates and classes cannot. Two properties are "
-        "refused instead of ignored, because the broker would be open without them: `authorizer.class.name`, and a "
-        "listener with another protocol than PLAINTEXT."
+        "Kafka allows that, with a warning in the log; classes cannot."
     )
     for reason, names in _by_reason().items():
         yield from ("", f"**{reason[0].upper()}{reason[1:]}**: " + ", ".join(f"`{name}`" for name in names) + ".")

@@ -8,8 +8,7 @@ of Kafka 4.3.1.
 They are allowed in the file, with a warning, and not described; at run time they are refused. `PREFIXES` are families
 of names without a fixed list.
 
-Two properties would be dangerous to ignore and are refused: `authorizer.class.name` must be empty, and a listener must
-have the protocol PLAINTEXT (`rules`).
+What would be dangerous to ignore is refused (`security_rules`).
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ _TIERED = "tiered storage is not built"
 
 _REMOVED = {
     "delegation tokens are not built yet": "delegation.token.master.key",
-    "access rules are not built yet, and no authorizer can be set": "allow.everyone.if.no.acl.found super.users",
     "a broker that stops waits up to 30 seconds until others lead": """
         controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms""",
     "every preferred replica that is in sync is elected, as in Kafka with KRaft": """
@@ -60,7 +58,6 @@ REMOVED: dict[str, str] = {name: reason for reason, names in _REMOVED.items() fo
 """Reasons by name."""
 
 PREFIXES = {
-    "listener.name.": "properties of single listeners are not built yet",
     "password.encoder.": _OLD,
     "rlmm.config.": _TIERED,
     "rsm.config.": _TIERED,

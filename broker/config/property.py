@@ -97,6 +97,30 @@ class Property(Generic[T]):
         return parse_within(self.kind, self.bound, text)
 
 
+class SecuredProperty(Property[T]):
+    """A property of security, which only its file sets. It may differ for each listener (`listener_config`).
+
+    `dynamic` is Kafka's value in DescribeConfigs. At run time it can only be set to the value that it has, which loads
+    certificates again if it `reloads`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: Type[T],
+        default: T | None,
+        bound: Bound | None = None,
+        *,
+        doc: str,
+        dynamic: bool = False,
+        own: bool = False,
+        reloads: bool = False,
+        differs: str = "",
+    ) -> None:
+        super().__init__(name, kind, default, bound, doc=doc, dynamic=dynamic, own=own, differs=differs)
+        self.reloads = reloads
+
+
 class LogProperty(Property[T]):
     """A property that sets a field of `LogConfig`.
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from odradek.broker.config.endpoints import Endpoint
 
-SERVED_PROTOCOLS = ("PLAINTEXT",)
 _WILDCARD_HOSTS = ("0.0.0.0", "::")  # noqa: S104 - refused, not bound
 _CODECS = range(5)
 _SHORTEST_SESSION_MS = 2000  # etcd ends no session earlier
@@ -111,8 +110,6 @@ def _listeners(values: Mapping[str, Any]) -> Iterator[str]:
         protocol = protocols.get(endpoint.name)
         if protocol is None:
             yield f"listeners: {endpoint} has no protocol in listener.security.protocol.map"
-        elif protocol not in SERVED_PROTOCOLS:
-            yield f"listeners: {endpoint} has the protocol {protocol}, only {', '.join(SERVED_PROTOCOLS)} is supported"
 
 
 def _repeated(name: str, endpoints: list[Endpoint]) -> Iterator[str]:

@@ -5,6 +5,7 @@
 | `identity` | the broker's identity, its log directories, the intervals of the tasks on them |
 | `cluster` | the metadata store of several brokers |
 | `network` | listeners, connections, requests |
+| `tls`, `sasl`, `access` | certificates; authentication; access rules |
 | `topics` | creation and deletion of topics, replicas, leaders |
 | `log` | retention, compaction, segments, records |
 | `groups`, `consumer_groups` | group coordination and offsets; groups of the consumer protocol (KIP-848) |

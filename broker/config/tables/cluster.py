@@ -131,6 +131,12 @@ class ReplicationProperties(Table):
         "inter.broker.listener.name", nullable(STRING), None,
         doc="The listener at which the other brokers of the cluster connect. Unset: the first one.",
     )
+    security_inter_broker_protocol = Property(
+        "security.inter.broker.protocol", STRING, "PLAINTEXT",
+        one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        doc="The listener at which the other brokers connect, if it has the name of its protocol. "
+        "inter.broker.listener.name names any listener, and only one of the two may be set.",
+    )
     num_replica_fetchers = Property(
         "num.replica.fetchers", INT, 1, at_least(1), dynamic=True,
         doc="The number of connections over which this broker fetches from each leader that it follows.",

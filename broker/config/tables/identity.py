@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.broker.config.bounds import at_least, one_of
+from odradek.broker.config.bounds import at_least
 from odradek.broker.config.property import Fallback, LogProperty, Property, Table
 from odradek.broker.config.types import INT, LIST, LONG, STRING, nullable
 from odradek.broker.storage.log_config import LogConfig
@@ -34,11 +34,6 @@ class IdentityProperties(Table):
         "cluster.id", nullable(STRING), None, own=True,
         doc="The cluster id with which empty log directories are formatted, 16 bytes in base64url. Unset: a random "
         "one. A directory of another cluster is refused.",
-    )
-    authorizer_class_name = Property(
-        "authorizer.class.name", STRING, "", one_of(""),
-        doc="Must be empty: there are no access rules yet, and a broker without them would be open.",
-        differs="its value is the name of a class.",
     )
 
 

@@ -17,43 +17,22 @@ TABLE = {
         group.coordinator.cached.buffer.max.bytes  INT  1048588  [524288,...]  dynamic""",
     "compaction reads and writes a megabyte at a time": """
         log.cleaner.io.buffer.size  INT  524288  [0,...]  dynamic""",
-    "TLS is not built yet: a listener with it is refused": """
-        ssl.allow.dn.changes  BOOLEAN  false
-        ssl.allow.san.changes  BOOLEAN  false
-        ssl.cipher.suites  LIST  ""  dynamic
-        ssl.client.auth  STRING  none  [required, requested, none]  dynamic
-        ssl.enabled.protocols  LIST  TLSv1.2,TLSv1.3  dynamic
-        ssl.endpoint.identification.algorithm  STRING  https  dynamic
-        ssl.engine.factory.class  CLASS  null  not here
-        ssl.key.password  PASSWORD  null  not here
+    "OpenSSL does the work of Java's TLS providers": """
         ssl.keymanager.algorithm  STRING  SunX509  dynamic
-        ssl.keystore.certificate.chain  PASSWORD  null  not here
-        ssl.keystore.key  PASSWORD  null  not here
-        ssl.keystore.location  STRING  null  not here
-        ssl.keystore.password  PASSWORD  null  not here
-        ssl.keystore.type  STRING  JKS  not here
-        ssl.principal.mapping.rules  STRING  DEFAULT
         ssl.protocol  STRING  TLSv1.3  dynamic
         ssl.provider  STRING  null  dynamic
         ssl.secure.random.implementation  STRING  null  dynamic
-        ssl.trustmanager.algorithm  STRING  PKIX  dynamic
-        ssl.truststore.certificates  PASSWORD  null  not here
-        ssl.truststore.location  STRING  null  not here
-        ssl.truststore.password  PASSWORD  null  not here
-        ssl.truststore.type  STRING  JKS  not here""",
-    "authentication is not built yet: a listener with it is refused": """
-        connection.failed.authentication.delay.ms  INT  100  [0,...]
-        connections.max.reauth.ms  LONG  0
-        principal.builder.class  CLASS  org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder  not here
-        sasl.client.callback.handler.class  CLASS  null
-        sasl.enabled.mechanisms  LIST  GSSAPI  dynamic
-        sasl.jaas.config  PASSWORD  null  dynamic
+        ssl.trustmanager.algorithm  STRING  PKIX  dynamic""",
+    "Kerberos is not supported, and a listener with GSSAPI is refused": """
         sasl.kerberos.kinit.cmd  STRING  /usr/bin/kinit  dynamic
         sasl.kerberos.min.time.before.relogin  LONG  60000  dynamic
         sasl.kerberos.principal.to.local.rules  LIST  DEFAULT  dynamic
         sasl.kerberos.service.name  STRING  null  dynamic
         sasl.kerberos.ticket.renew.jitter  DOUBLE  0.05  dynamic
-        sasl.kerberos.ticket.renew.window.factor  DOUBLE  0.8  dynamic
+        sasl.kerberos.ticket.renew.window.factor  DOUBLE  0.8  dynamic""",
+    "it is about this broker as a client of others, whose listener has the protocol PLAINTEXT so far": """
+        ssl.endpoint.identification.algorithm  STRING  https  dynamic
+        sasl.client.callback.handler.class  CLASS  null
         sasl.login.callback.handler.class  CLASS  null
         sasl.login.class  CLASS  null
         sasl.login.connect.timeout.ms  INT  null
@@ -64,7 +43,6 @@ TABLE = {
         sasl.login.refresh.window.jitter  DOUBLE  0.05  dynamic
         sasl.login.retry.backoff.max.ms  LONG  10000
         sasl.login.retry.backoff.ms  LONG  100
-        sasl.mechanism.controller.protocol  STRING  GSSAPI
         sasl.mechanism.inter.broker.protocol  STRING  GSSAPI  dynamic
         sasl.oauthbearer.assertion.algorithm  STRING  RS256  (case insensitive) [ES256, RS256]
         sasl.oauthbearer.assertion.claim.aud  STRING  null
@@ -79,22 +57,9 @@ TABLE = {
         sasl.oauthbearer.assertion.template.file  STRING  null
         sasl.oauthbearer.client.credentials.client.id  STRING  null
         sasl.oauthbearer.client.credentials.client.secret  PASSWORD  null
-        sasl.oauthbearer.clock.skew.seconds  INT  30
-        sasl.oauthbearer.expected.audience  LIST  ""
-        sasl.oauthbearer.expected.issuer  STRING  null
-        sasl.oauthbearer.jwks.endpoint.refresh.ms  LONG  3600000
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms  LONG  10000
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.ms  LONG  100
-        sasl.oauthbearer.jwks.endpoint.url  STRING  null
         sasl.oauthbearer.jwt.retriever.class  CLASS  org.apache.kafka.common.security.oauthbearer.DefaultJwtRetriever
-        sasl.oauthbearer.jwt.validator.class  CLASS  org.apache.kafka.common.security.oauthbearer.DefaultJwtValidator
         sasl.oauthbearer.scope  STRING  null
-        sasl.oauthbearer.scope.claim.name  STRING  scope
-        sasl.oauthbearer.sub.claim.name  STRING  sub
-        sasl.oauthbearer.token.endpoint.url  STRING  null
-        sasl.server.callback.handler.class  CLASS  null
-        sasl.server.max.receive.size  INT  524288
-        security.providers  STRING  null""",  # noqa: E501 - a row is one line
+        sasl.oauthbearer.token.endpoint.url  STRING  null""",
     "delegation tokens are not built yet": """
         delegation.token.expiry.check.interval.ms  LONG  3600000  [1,...]
         delegation.token.expiry.time.ms  LONG  86400000  [1,...]
@@ -112,6 +77,7 @@ TABLE = {
         replication.quota.window.num  INT  11  [1,...]
         replication.quota.window.size.seconds  INT  1  [1,...]""",
     "brokers send the controller no requests: all of them use the metadata store": """
+        sasl.mechanism.controller.protocol  STRING  GSSAPI
         controller.socket.timeout.ms  INT  30000
         request.timeout.ms  INT  30000""",
     "a broker waits for its metadata store as long as that takes": """
@@ -120,8 +86,6 @@ TABLE = {
         replica.selector.class  STRING  null""",
     "the system chooses the sizes of the buffers between brokers": """
         replica.socket.receive.buffer.bytes  INT  65536""",
-    "every listener has the protocol PLAINTEXT; inter.broker.listener.name chooses that of the brokers": """
-        security.inter.broker.protocol  STRING  PLAINTEXT  [PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL]""",
     "an attempt to connect to another broker ends after replica.socket.timeout.ms": """
         socket.connection.setup.timeout.max.ms  LONG  30000
         socket.connection.setup.timeout.ms  LONG  10000""",
@@ -176,6 +140,7 @@ TABLE = {
         metrics.sample.window.ms  LONG  30000  [1,...]
         telemetry.max.bytes  INT  1048576  [1,...]""",
     "it names or configures a Java class": """
+        security.providers  STRING  null
         alter.config.policy.class.name  CLASS  null
         config.providers  LIST  ""  not here
         create.topic.policy.class.name  CLASS  null""",

@@ -31,7 +31,7 @@ class NetworkProperties(Table):
     listener_security_protocol_map = Property(
         "listener.security.protocol.map", STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        doc="The security protocol of each listener name. Only listeners with PLAINTEXT are supported so far.",
+        doc="The security protocol of each listener name: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
     )
     socket_listen_backlog_size = Property(
         "socket.listen.backlog.size", INT, 50, at_least(1),
@@ -72,10 +72,6 @@ class NetworkProperties(Table):
         "connections.max.idle.ms", LONG, 600_000,
         doc="The time after which a connection without traffic is closed; negative: never.",
     )
-    max_connections = Property(
-        "max.connections", INT, _NO_LIMIT, at_least(0), dynamic=True,
-        doc="The most open connections, if there are descriptors for them; further ones wait.",
-    )
     max_connections_per_ip = Property(
         "max.connections.per.ip", INT, _NO_LIMIT, at_least(0), dynamic=True,
         doc="The most connections of one address; further ones are closed at once.",
@@ -96,4 +92,13 @@ class NetworkProperties(Table):
     max_incremental_fetch_session_cache_slots = Property(
         "max.incremental.fetch.session.cache.slots", INT, 1_000, at_least(0),
         doc="The most incremental fetch sessions (KIP-227).",
+    )
+
+
+class ListenerLimitProperties(Table):
+    """Limits of all listeners together, or of one: `listener.name.<listener>.<property>`."""
+
+    max_connections = Property(
+        "max.connections", INT, _NO_LIMIT, at_least(0), dynamic=True,
+        doc="The most open connections, if there are descriptors for them; further ones wait.",
     )

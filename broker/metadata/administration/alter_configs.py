@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from odradek.broker.config.broker_config import DESCRIBED_PROPERTIES, nearest_name
+from odradek.broker.config.broker_config import DESCRIBED_PROPERTIES, BrokerConfig, nearest_name
 from odradek.broker.config.describe import MIN_INSYNC_REPLICAS
 from odradek.broker.config.group_config import GROUP_PROPERTIES
 from odradek.broker.config.group_config import validate as validate_group
 from odradek.broker.config.ignored_properties import IgnoredProperty, reason_ignored
+from odradek.broker.config.property import SecuredProperty
 from odradek.broker.config.topic_config import TOPIC_PROPERTIES, validate
 from odradek.broker.config.types import InvalidValueError, Type, TypeCode, parse_list
 from odradek.broker.metadata.administration.topic_names import check_name
@@ -98,7 +99,7 @@ async def alter_broker_configs(
         present, revision = image.broker_configs.get(node_id, ({}, 0))
         altered = changed({} if replace else present, changes, _broker_schema)
         _check_min_insync_replicas(node_id, present, altered, changes, replace=replace)
-        _check_dynamic({name: text for name, text in altered.items() if present.get(name) != text}, node_id)
+        _check_dynamic(metadata.config, _set(present, altered, changes), node_id)
         of_all = {} if node_id is None else image.broker_configs.get(None, ({}, 0))[0]
         _check_rules(metadata, {**of_all, **altered})
         if validate_only:
@@ -188,9 +189,15 @@ def _check_min_insync_replicas(
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} cannot be altered for one broker, only for all of them")
 
 
-def _check_dynamic(changes: Mapping[str, str], node_id: int | None) -> None:
+def _set(present: Mapping[str, str], altered: Mapping[str, str], changes: Iterable[Change]) -> dict[str, str]:
+    """Return what is set to another value, and what is set again: that may load a certificate."""
+    named = {change.name for change in changes}
+    return {name: text for name, text in altered.items() if present.get(name) != text or name in named}
+
+
+def _check_dynamic(config: BrokerConfig, changes: Mapping[str, str], node_id: int | None) -> None:
     for name, text in changes.items():
-        row = DESCRIBED_PROPERTIES.get(name)
+        row = DESCRIBED_PROPERTIES.get(name) or config.listener_row(name)
         if row is None:
             # Differs from Kafka, which stores any name, because there are no plug-ins with properties of their own.
             reason = reason_ignored(name)
@@ -199,8 +206,12 @@ def _check_dynamic(changes: Mapping[str, str], node_id: int | None) -> None:
             raise _refused(f"there is no broker property {name}{nearest_name(name)}")
         if not row.dynamic:
             raise _refused(f"{name} cannot be changed while the broker runs")
+        if node_id is None and row.name.startswith(_OF_SINGLE_BROKERS):
+            raise _refused(f"{name} can only be set for a single broker")
         if isinstance(row, IgnoredProperty):
-            _check_ignored(row, node_id)
+            _check_ignored(row)
+        if isinstance(row, SecuredProperty):
+            _check_secured(config, row, name, text)
         try:
             row.parse(text)
         except InvalidValueError as error:
@@ -208,12 +219,22 @@ def _check_dynamic(changes: Mapping[str, str], node_id: int | None) -> None:
             raise _refused(f"{name} = {shown}: {error}") from None
 
 
-def _check_ignored(row: IgnoredProperty, node_id: int | None) -> None:
+def _check_ignored(row: IgnoredProperty) -> None:
     if not row.is_settable:
-        # Differs from Kafka, because there are no keys and certificates of listeners, and no classes to load.
+        # Differs from Kafka, because there are no classes to load.
         raise _refused(f"{row.name} cannot be set here: {row.reason}")
-    if node_id is None and row.name.startswith(_OF_SINGLE_BROKERS):
-        raise _refused(f"{row.name} can only be set for a single broker")
+
+
+def _check_secured(config: BrokerConfig, row: SecuredProperty[Any], name: str, text: str) -> None:
+    """Allow nothing but the path of a store in the broker's file, which loads it again.
+
+    Differs from Kafka: paths, passwords, users and rules of who may connect cannot be changed by a client, who might
+    have stolen an administrator's password.
+    """
+    if not row.reloads or row.sensitive:
+        raise _refused(f"{name} can only be set in the broker's file")
+    if config.declared.get(name) != text:
+        raise _refused(f"{name} can only be set to the value that it has in the broker's file, which loads it again")
 
 
 def _check_rules(metadata: Metadata, dynamic: Mapping[str, str]) -> None:
