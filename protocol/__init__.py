@@ -16,6 +16,7 @@ No sockets, files, clocks, threads or logging. The broker and the client use the
 | `errors` | the error codes and the exceptions |
 | `records` | record batches, records, message sets |
 | `compression` | the compression codecs of batches |
+| `sasl` | the messages of SASL mechanisms, which SaslAuthenticate carries as opaque bytes; the computations of SCRAM |
 | `varint`, `uvarint` | the signed varints of records; the unsigned varints of messages |
 | `checksum` | CRC-32C and CRC-32 |
 | `uuids`, `buffer` | the text form of uuids; the type of bytes-like objects |
