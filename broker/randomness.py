@@ -6,6 +6,7 @@ The broker draws from the operating system. A test or a simulation passes a seed
 from __future__ import annotations
 
 import random
+import secrets
 from typing import Protocol
 
 _RESERVED_UUIDS = (bytes(16), bytes(15) + b"\x01")
@@ -22,6 +23,10 @@ class Randomness(Protocol):
         """Return a float in [0.0, 1.0)."""
         ...
 
+    def random_bytes(self, count: int) -> bytes:
+        """Return `count` random bytes: nonces, salts, secrets."""
+        ...
+
 
 class SystemRandomness:
     """The operating system's generator."""
@@ -35,9 +40,12 @@ class SystemRandomness:
     def random(self) -> float:
         return self._random.random()
 
+    def random_bytes(self, count: int) -> bytes:
+        return secrets.token_bytes(count)
+
 
 class SeededRandomness:
-    """The same draws in the same order for the same seed."""
+    """The same draws in the same order for the same seed. Nothing that it draws is a secret."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -47,6 +55,9 @@ class SeededRandomness:
 
     def random(self) -> float:
         return self._random.random()
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._random.randbytes(count)
 
 
 def _uuid_from(source: random.Random) -> bytes:

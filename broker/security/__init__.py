@@ -3,5 +3,6 @@
 | module | what |
 |---|---|
 | `principal` | the name of a client, once it is known |
+| `authentication` | how a client proves who it is, by SASL |
 | `access` | resources, operations and rules; the authorizer that decides by them |
 """

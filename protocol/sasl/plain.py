@@ -13,6 +13,8 @@ import msgspec
 from odradek.protocol.sasl.errors import SaslMessageError
 from odradek.protocol.sasl.gs2 import text_of
 
+PLAIN: Final = "PLAIN"
+"""The mechanism's name in SASL."""
 MAXIMUM_MESSAGE_BYTES: Final = 16 * 1024
 """Inclusive. RFC 4616 demands that servers accept names and passwords of 255 bytes."""
 

@@ -64,6 +64,12 @@ class ClientFirst(msgspec.Struct, frozen=True):
         """The message without its GS2 header: the first part of AuthMessage."""
         return f"n={escape_name(self.username)},r={_checked_nonce(self.nonce)}{_encoded(self.extensions)}"
 
+    @property
+    def is_token(self) -> bool:
+        """Whether name and password are a delegation token's. Kafka reads the value in any case."""
+        key, value = TOKEN_AUTHENTICATION
+        return any(name == key and text.lower() == value for name, text in self.extensions)
+
     def encode(self) -> bytes:
         """Raises ValueError for values that no message can have."""
         return (self.header + self.bare).encode()
