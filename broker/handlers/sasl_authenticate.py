@@ -1,17 +1,45 @@
-"""SaslAuthenticate (36), versions 0–2: ILLEGAL_SASL_STATE, for the reason in `sasl_handshake`."""
+"""SaslAuthenticate (36), versions 0–2: the tokens of a mechanism, from the client and back (KIP-152, KIP-368).
+
+A failure is SASL_AUTHENTICATION_FAILED after `connection.failed.authentication.delay.ms`, and the connection is closed.
+Without a handshake before it, and on a listener without SASL, it is ILLEGAL_SASL_STATE.
+"""
 
 from __future__ import annotations
 
-from odradek.broker.request.context import RequestContext
+from collections.abc import Coroutine
+from typing import Any
+
+from odradek.broker.request.authentication import Authentication, State
+from odradek.broker.request.context import ConnectionContext, RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.security.authentication.exchange import AuthenticationFailed
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
 _NO_SASL = "this listener has no authentication"
+_NOT_EXPECTED = "SaslAuthenticate request received after successful authentication"
 
 
-def handle(services: Services, context: RequestContext, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
-    return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, _NO_SASL)
+def handle(
+    services: Services, context: RequestContext, request: SaslAuthenticateRequest
+) -> SaslAuthenticateResponse | Coroutine[Any, Any, SaslAuthenticateResponse]:
+    authentication = context.connection.authentication
+    if authentication is None:
+        return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, _NO_SASL)
+    if authentication.state is not State.EXCHANGE:
+        return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, _NOT_EXPECTED)
+    return _authenticate(authentication, context.connection, request)
+
+
+async def _authenticate(
+    authentication: Authentication, connection: ConnectionContext, request: SaslAuthenticateRequest
+) -> SaslAuthenticateResponse:
+    try:
+        answer = await authentication.step(bytes(request.auth_bytes))
+    except AuthenticationFailed as error:
+        return error_response(request, ErrorCode.SASL_AUTHENTICATION_FAILED, error.message)
+    connection.principal = authentication.principal
+    return SaslAuthenticateResponse(error_message=None, auth_bytes=answer.token, session_lifetime_ms=answer.lifetime_ms)
 
 
 def error_response(request: SaslAuthenticateRequest, code: ErrorCode, message: str) -> SaslAuthenticateResponse:

@@ -1,19 +1,38 @@
-"""SaslHandshake (17), versions 0–1: ILLEGAL_SASL_STATE, without mechanisms.
+"""SaslHandshake (17), versions 0–1: the client chooses its mechanism.
 
-Apache Kafka returns this code on a listener without SASL, whose connections count as authenticated from the start. A
-client that is configured for SASL then reports the error to its user, instead of a closed connection.
-"""
+| | answer |
+|---|---|
+| a mechanism that the listener has | the mechanisms; then the client's tokens: in SaslAuthenticate after version 1, bare after version 0 |
+| another mechanism | UNSUPPORTED_SASL_MECHANISM with the mechanisms, and the connection is closed |
+| a listener without SASL, or too early after the last authentication | ILLEGAL_SASL_STATE |
+
+On a listener without SASL connections count as authenticated from the start. A client that is configured for SASL then
+reports the error to its user, instead of a closed connection.
+"""  # noqa: E501 - a table row is one line
 
 from __future__ import annotations
 
-from odradek.broker.request.context import RequestContext
+from odradek.broker.request.authentication import ReauthenticationRefused, State
+from odradek.broker.request.context import CloseConnection, RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 
 def handle(services: Services, context: RequestContext, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
-    return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, "")
+    authentication = context.connection.authentication
+    if authentication is None:
+        return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, "")
+    if authentication.state is State.DONE and not authentication.may_begin_again(services.clock.monotonic()):
+        return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, "")
+    try:
+        is_enabled = authentication.begin(request.mechanism, takes_bare_tokens=context.api_version == 0)
+    except ReauthenticationRefused as error:
+        raise CloseConnection(str(error)) from error
+    return SaslHandshakeResponse(
+        error_code=ErrorCode.NONE if is_enabled else ErrorCode.UNSUPPORTED_SASL_MECHANISM,
+        mechanisms=authentication.mechanisms,
+    )
 
 
 def error_response(request: SaslHandshakeRequest, code: ErrorCode, message: str) -> SaslHandshakeResponse:

@@ -9,6 +9,7 @@ Both `server` and `handlers` import this package; it imports neither.
 | `services` | the parts of the broker that handlers may use |
 | `time_slices` | long requests executed a few milliseconds at a time |
 | `endpoints` | the addresses of brokers and leaders, for the client of a request |
+| `authentication` | the authentication of a connection: SASL |
 | `rights` | what the client of a request may do |
 | `authorized_operations` | the operations that a client may perform (KIP-430) |
 | `transactional_produce` | the transactional batches of a Produce request, and their verification |

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from odradek.broker.request.authentication import Authentication
 from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.protocol.header import RepeatedHeader
 
@@ -22,7 +23,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     `advertised.listeners` is not set. The client's software is empty until its ApiVersions request names it (KIP-511).
     `last_header` is the header of the last request, or of an earlier one if that was unusually long. `is_disconnected`
     is true when the client has closed its side, so that long work for it can stop. `principal` is who its requests act
-    for.
+    for. `authentication` is None on a listener without SASL.
     """
 
     listener_name: str
@@ -33,6 +34,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     last_header: RepeatedHeader | None = None
     is_disconnected: bool = False
     principal: Principal = ANONYMOUS
+    authentication: Authentication | None = None
 
 
 class RequestContext(msgspec.Struct, eq=False):

@@ -38,6 +38,7 @@ from odradek.broker.request.context import CloseConnection, ConnectionContext
 from odradek.broker.request.time_slices import ClientDisconnected
 from odradek.broker.server.flow_control import Outbox
 from odradek.broker.server.routes import Answered, Answers, Pending
+from odradek.broker.server.sasl_gate import SaslGate
 from odradek.broker.server.transport import Transport
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import RemoteProtocolError
@@ -45,6 +46,7 @@ from odradek.protocol.framing import FrameReader
 
 if TYPE_CHECKING:
     from odradek.broker.server.connections import Connections
+    from odradek.broker.server.dispatch import Dispatcher
 
 _LOG: Final = StructuredLogger(__name__)
 
@@ -108,14 +110,14 @@ class Connection:
     def __init__(self, connections: Connections, transport: Transport, context: ConnectionContext) -> None:
         self.context = context
         self._connections = connections
-        self._dispatcher = connections.dispatcher
+        self._dispatcher = _dispatcher(connections, context)
         self._loop = connections.loop
         self._monotonic = connections.clock.monotonic
         self._transport = transport
         self._fd = transport.fileno()
         self._memory = connections.arena.memory
         self._reader = FrameReader(
-            connections.arena, connections.config.socket_request_max_bytes, connections.dispatcher.check_size
+            connections.arena, connections.config.socket_request_max_bytes, self._dispatcher.check_size
         )
         self._outbox = Outbox(transport, self._loop, connections.run_in_thread, self._sent, self._failed)
         self._pending: Pending | None = None
@@ -387,3 +389,9 @@ class Connection:
                 "connection failed", error, peer=self.context.peer_address, listener=self.context.listener_name
             )
         self.close(str(error))
+
+
+def _dispatcher(connections: Connections, context: ConnectionContext) -> Dispatcher | SaslGate:
+    if context.authentication is None:
+        return connections.dispatcher
+    return SaslGate(connections.dispatcher, context.authentication)

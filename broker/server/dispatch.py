@@ -129,6 +129,26 @@ class Dispatcher:
         future: asyncio.Future[Result] = asyncio.ensure_future(result)
         return Pending(route, metrics, context, request, future, started, handled, in_slices)
 
+    def refuse(self, frame: memoryview, connection: ConnectionContext, answers: Answers, code: ErrorCode) -> None:
+        """Answer the request in `frame` with an error. Raises RemoteProtocolError or CloseConnection."""
+        api_key, version, correlation_id, client_id, offset = read_request_header(frame)
+        route = self.route(api_key, version)
+        try:
+            request = route.decode(frame, offset)[0]
+        except DECODING_ERRORS as error:
+            raise _malformed(route, version, error) from error
+        context = RequestContext(api_key, version, correlation_id, client_id, answers.received_at, connection)
+        metrics = route.metrics(request)
+        response = self._error_response(route, metrics, context, request, KafkaError(code, ""))
+        self._respond(route, metrics, context, request, response, answers)
+
+    def route(self, api_key: int, version: int) -> Route:
+        """Return the route of a version of an API. Raises RemoteProtocolError if it is not served."""
+        route = self._routes.get((api_key, version)) or self.routes.create(api_key, version)
+        if route is None:
+            raise RemoteProtocolError(f"API key {api_key} version {version} is not served")
+        return route
+
     def check_size(self, api_key: int, size: int) -> None:
         """Raise RemoteProtocolError if a frame of `size` bytes is too large for a request of this API."""
         if size <= self._max_bytes_without_records:

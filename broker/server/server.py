@@ -16,6 +16,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.request.authentication import ListenerAuthentication
 from odradek.broker.request.context import Address
 from odradek.broker.request.handler import Handler
 from odradek.broker.request.time_slices import TimeSlices
@@ -67,7 +68,7 @@ class Server:
 
     `services` is passed to every handler. `run_in_thread` runs a function that waits for a disk, and returns a future.
     `most_connections` limits the connections, also if the configuration allows more. The handlers use the same
-    `time_slices`.
+    `time_slices`. `authentication` has the listeners, by name, whose clients must authenticate.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Server:
         most_connections: int = NO_LIMIT,
         time_slices: TimeSlices | None = None,
         new_listener: NewListener = Listener,
+        authentication: Mapping[str, ListenerAuthentication] | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
@@ -89,7 +91,7 @@ class Server:
         limit = config.broker.socket_request_without_records_max_bytes
         self.dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit)
         self.connections = Connections(
-            config, self.dispatcher, metrics, clock, self._loop, run_in_thread, most_connections
+            config, self.dispatcher, metrics, clock, self._loop, run_in_thread, most_connections, authentication
         )
         self.listeners = [new_listener(endpoint, self.connections, metrics) for endpoint in config.broker.listeners]
         self._timer: asyncio.TimerHandle | None = None

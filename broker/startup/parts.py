@@ -43,6 +43,7 @@ from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
 from odradek.broker.startup.machine import Machine
 from odradek.broker.startup.metadata_store import session_seconds
+from odradek.broker.startup.security import listener_authentication
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.messages.fetch import FetchResponse
@@ -180,6 +181,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         most_connections=base.most_connections,
         time_slices=services.time_slices,
         new_listener=base.machine.new_listener,
+        authentication=listener_authentication(config),
     )
     metadata.on_broker_epoch.append(base.log_dirs.set_broker_epoch)
     metadata.on_change(partitions.apply)

@@ -157,7 +157,20 @@ class FlushMetrics:
 class ListenerMetrics:
     """The connections of one listener. `expired` and `refused` ones are among those `created` and `closed`."""
 
-    __slots__ = ("_samples", "closed", "created", "expired", "name", "refused", "software")
+    __slots__ = (
+        "_samples",
+        "authentications",
+        "closed",
+        "created",
+        "expired",
+        "expired_sessions",
+        "failed_authentications",
+        "failed_reauthentications",
+        "name",
+        "reauthentications",
+        "refused",
+        "software",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -165,6 +178,11 @@ class ListenerMetrics:
         self.closed = 0
         self.expired = 0  # idle for too long
         self.refused = 0  # over a limit
+        self.authentications = 0  # the first of each connection
+        self.failed_authentications = 0
+        self.reauthentications = 0
+        self.failed_reauthentications = 0
+        self.expired_sessions = 0  # closed, because the client has not authenticated again in time
         self.software: Counter[tuple[str, str]] = Counter()  # open connections by the client's name and version
         self._samples: deque[tuple[float, int, int]] = deque()
 
