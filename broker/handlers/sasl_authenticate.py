@@ -39,7 +39,7 @@ async def _authenticate(
     except AuthenticationFailed as error:
         return error_response(request, ErrorCode.SASL_AUTHENTICATION_FAILED, error.message)
     connection.principal = authentication.principal
-    return SaslAuthenticateResponse(error_message=None, auth_bytes=answer.token, session_lifetime_ms=answer.lifetime_ms)
+    return SaslAuthenticateResponse(auth_bytes=answer.token, session_lifetime_ms=answer.lifetime_ms)
 
 
 def error_response(request: SaslAuthenticateRequest, code: ErrorCode, message: str) -> SaslAuthenticateResponse:
