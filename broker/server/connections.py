@@ -241,7 +241,7 @@ class Connections:
         idle_since = now - max_idle_ms / 1000
         for connection in tuple(self._connections):
             if connection.active_at <= idle_since and not connection.is_busy:
-                self._metrics.listener(connection.context.listener_name).expired += 1
+                self._metrics.listener(connection.context.listener_name).idle += 1
                 connection.close(f"idle for more than {max_idle_ms} ms")
 
     async def finish(self, seconds: float) -> None:

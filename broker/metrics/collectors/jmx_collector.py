@@ -22,6 +22,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from odradek.broker.clock import Clock
+from odradek.broker.metrics.collectors.connection_series import connection_series
 from odradek.broker.metrics.collectors.gauge_values import (
     CleanerGauges,
     FetcherGauges,
@@ -43,8 +44,6 @@ from odradek.broker.metrics.collectors.summaries import QUANTILES, add_times, ti
 from odradek.broker.metrics.collectors.transaction_series import transaction_series
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics, TopicMetrics
 from odradek.protocol.errors import ErrorCode
-
-_SOFTWARE_LIMIT = 100  # series: clients choose these names themselves
 
 
 class JmxCollector(Collector):
@@ -72,7 +71,7 @@ class JmxCollector(Collector):
         yield from transaction_series(self._metrics.transactions, gauges.transactions, self._clock.monotonic())
         yield from self._topics()
         yield from self._apis()
-        yield from self._connections()
+        yield from connection_series(self._metrics.listeners.values(), self._clock.monotonic())
         if gauges.partition_count <= self._partition_limit:
             yield from self._logs()
 
@@ -158,40 +157,6 @@ class JmxCollector(Collector):
         yield GaugeMetricFamily(
             "kafka_network_requestchannel_responsequeuesize", "Always 0: a response is sent when it is ready.", 0
         )
-
-    def _connections(self) -> Iterator[Metric]:
-        prefix = "kafka_server_socket_server_metrics_"
-        labels = ["listener", "networkProcessor"]
-        count = GaugeMetricFamily(prefix + "connection_count", "Open connections.", labels=labels)
-        created = CounterMetricFamily(prefix + "connection_creation", "Connections accepted.", labels=labels)
-        closed = CounterMetricFamily(prefix + "connection_close", "Connections closed.", labels=labels)
-        creation_rate = GaugeMetricFamily(
-            prefix + "connection_creation_rate", "Connections accepted a second.", labels=labels
-        )
-        close_rate = GaugeMetricFamily(prefix + "connection_close_rate", "Connections closed a second.", labels=labels)
-        expired = GaugeMetricFamily(
-            prefix + "expired_connections_killed_count", "Connections closed as idle.", labels=labels
-        )
-        refused = CounterMetricFamily("odradek_connections_refused", "Connections closed for a limit.", labels=labels)
-        software = GaugeMetricFamily(
-            prefix + "connections",
-            "Open connections by the client's software.",
-            labels=["clientSoftwareName", "clientSoftwareVersion", *labels],
-        )
-        now = self._clock.monotonic()
-        for listener in self._metrics.listeners.values():
-            values = [listener.name, "0"]
-            rates = listener.rates(now)
-            count.add_metric(values, listener.open)
-            created.add_metric(values, listener.created)
-            closed.add_metric(values, listener.closed)
-            creation_rate.add_metric(values, rates[0])
-            close_rate.add_metric(values, rates[1])
-            expired.add_metric(values, listener.expired)
-            refused.add_metric(values, listener.refused)
-            for (name, version), open_connections in listener.software.most_common(_SOFTWARE_LIMIT):
-                software.add_metric([name, version, *values], open_connections)
-        yield from (count, created, closed, creation_rate, close_rate, expired, refused, software)
 
     def _logs(self) -> Iterator[Metric]:
         partitions = list(self._partitions())

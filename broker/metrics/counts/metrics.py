@@ -155,17 +155,17 @@ class FlushMetrics:
 
 
 class ListenerMetrics:
-    """The connections of one listener. `expired` and `refused` ones are among those `created` and `closed`."""
+    """The connections of one listener. `idle` and `refused` ones are among those `created` and `closed`."""
 
     __slots__ = (
         "_samples",
         "authentications",
         "closed",
         "created",
-        "expired",
         "expired_sessions",
         "failed_authentications",
         "failed_reauthentications",
+        "idle",
         "name",
         "reauthentications",
         "refused",
@@ -176,7 +176,7 @@ class ListenerMetrics:
         self.name = name
         self.created = 0
         self.closed = 0
-        self.expired = 0  # idle for too long
+        self.idle = 0  # for too long
         self.refused = 0  # over a limit
         self.authentications = 0  # the first of each connection
         self.failed_authentications = 0

@@ -135,7 +135,8 @@ async def test_the_time_in_the_response_queue_is_always_0(scraped: Scraped) -> N
 async def test_connections_are_counted_by_listener_with_rates(scraped: Scraped) -> None:
     listener = scraped.metrics.listener("PLAINTEXT")
     listener.sample(scraped.clock.monotonic())
-    listener.created, listener.closed, listener.expired = 60, 15, 2
+    listener.created, listener.closed, listener.idle = 60, 15, 2
+    listener.authentications, listener.failed_authentications, listener.expired_sessions = 40, 5, 3
     listener.software_opened("librdkafka", "2.0.2")
     scraped.clock.advance(30_000)
     samples = await scraped.samples()
@@ -144,7 +145,10 @@ async def test_connections_are_counted_by_listener_with_rates(scraped: Scraped) 
     assert samples[of(prefix + "connection_count", **where)] == 45
     assert samples[of(prefix + "connection_creation_rate", **where)] == pytest.approx(2)
     assert samples[of(prefix + "connection_close_rate", **where)] == pytest.approx(0.5)
-    assert samples[of(prefix + "expired_connections_killed_count", **where)] == 2
+    assert samples[of(prefix + "expired_connections_killed_count", **where)] == 3
+    assert samples[of(prefix + "successful_authentication_total", **where)] == 40
+    assert samples[of(prefix + "failed_authentication_total", **where)] == 5
+    assert samples[of("odradek_connections_idle_total", **where)] == 2
     software = {"clientSoftwareName": "librdkafka", "clientSoftwareVersion": "2.0.2", **where}
     assert samples[of(prefix + "connections", **software)] == 1
     listener.software_closed("librdkafka", "2.0.2")
