@@ -29,10 +29,11 @@ from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.descriptor_budget import raise_limit
 from odradek.broker.inspection.text import error_text
 from odradek.broker.metadata.store.store import StoreError
+from odradek.broker.request.audit import LOGGER as AUDIT_LOGGER
 from odradek.broker.startup.embedded_config import READ_ONLY
 from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.log_dir import LogDirRefusedError
-from odradek.broker.structured_logging import StructuredLogger, configure
+from odradek.broker.structured_logging import StructuredLogger, configure, write_to_file
 from odradek.protocol.errors import KafkaError
 
 _LOG = StructuredLogger("odradek.broker")
@@ -60,6 +61,11 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
     except ConfigError as error:
         return fail(error.problems)
     configure(config.log_level, "json" if config.log_format == "json" else "human")
+    if config.audit_log_file:
+        try:
+            write_to_file(AUDIT_LOGGER, config.audit_log_file)
+        except OSError as error:
+            return fail([f"audit.log.file: cannot open {config.audit_log_file}: {error.strerror}"])
     for warning in config.warnings:
         _LOG.warning("property without effect", property=warning)
     _LOG.info("starting", **_first_line(options.config, config))

@@ -21,8 +21,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Mapping
+from io import FileIO, TextIOWrapper
+from logging.handlers import WatchedFileHandler
 from typing import Any, Literal, TextIO
 
 Style = Literal["human", "json"]
@@ -70,6 +73,10 @@ class StructuredLogger:
     def error(self, event: str, **fields: Any) -> None:
         self._log(logging.ERROR, event, fields)
 
+    def log(self, level: int, event: str, **fields: Any) -> None:
+        """Log at a level of `logging`."""
+        self._log(level, event, fields)
+
     def exception(self, event: str, error: BaseException, **fields: Any) -> None:
         """Log at ERROR with the traceback of `error`."""
         self._log(logging.ERROR, event, fields, error)
@@ -113,6 +120,28 @@ def configure(level: str = "info", style: Style = "human", stream: TextIO | None
     handler.setFormatter(JsonFormatter() if style == "json" else HumanFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
+
+
+class _PrivateFileHandler(WatchedFileHandler):
+    def _open(self) -> TextIOWrapper:
+        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return TextIOWrapper(FileIO(descriptor, "ab"), encoding=self.encoding, write_through=True)
+
+
+def write_to_file(logger: str, path: str) -> None:
+    """Append the events of one logger to a file, as JSON, all levels, and nowhere else. Raises OSError.
+
+    A new file can be read and written by its owner only. When the file is renamed, as by logrotate, a new one is begun.
+    """
+    handler = _PrivateFileHandler(path, encoding="utf-8")
+    handler.setFormatter(JsonFormatter())
+    owner = logging.getLogger(logger)
+    for before in owner.handlers[:]:
+        owner.removeHandler(before)
+        before.close()
+    owner.addHandler(handler)
+    owner.setLevel(logging.DEBUG)
+    owner.propagate = False
 
 
 def _text(value: Any) -> str:

@@ -170,9 +170,9 @@ def _sasl(config: BrokerConfig, endpoint: Endpoint, its_config: ListenerConfig, 
             )
         elif mechanism not in MECHANISMS:
             yield f"sasl.enabled.mechanisms = {mechanism} ({name}): expected some of {', '.join(MECHANISMS)}"
-        elif mechanism not in _SERVED_MECHANISMS:
-            yield f"sasl.enabled.mechanisms = {mechanism} ({name}): it is not supported yet"
         else:
+            if mechanism not in _SERVED_MECHANISMS:
+                yield f"sasl.enabled.mechanisms = {mechanism} ({name}): it is not supported yet"
             yield from _mechanism(config, endpoint, mechanism, is_encrypted=is_encrypted)
     if its_config.sasl_server_max_receive_size < 1:
         yield f"sasl.server.max.receive.size ({name}): it must be at least 1"

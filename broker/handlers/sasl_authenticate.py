@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from odradek.broker.request.authentication import Authentication, State
-from odradek.broker.request.context import ConnectionContext, RequestContext
+from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.security.authentication.exchange import AuthenticationFailed
 from odradek.protocol.errors import ErrorCode
@@ -28,17 +28,14 @@ def handle(
         return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, _NO_SASL)
     if authentication.state is not State.EXCHANGE:
         return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, _NOT_EXPECTED)
-    return _authenticate(authentication, context.connection, request)
+    return _authenticate(authentication, request)
 
 
-async def _authenticate(
-    authentication: Authentication, connection: ConnectionContext, request: SaslAuthenticateRequest
-) -> SaslAuthenticateResponse:
+async def _authenticate(authentication: Authentication, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
     try:
         answer = await authentication.step(bytes(request.auth_bytes))
     except AuthenticationFailed as error:
         return error_response(request, ErrorCode.SASL_AUTHENTICATION_FAILED, error.message)
-    connection.principal = authentication.principal
     return SaslAuthenticateResponse(auth_bytes=answer.token, session_lifetime_ms=answer.lifetime_ms)
 
 

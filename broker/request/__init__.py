@@ -9,7 +9,8 @@ Both `server` and `handlers` import this package; it imports neither.
 | `services` | the parts of the broker that handlers may use |
 | `time_slices` | long requests executed a few milliseconds at a time |
 | `endpoints` | the addresses of brokers and leaders, for the client of a request |
-| `authentication` | the authentication of a connection: SASL |
+| `authentication`, `authenticators` | the authentication of a connection: SASL; its beginning |
+| `audit`, `audited_changes` | the audit log: who did what, and who was refused; what counts as a change |
 | `rights` | what the client of a request may do |
 | `authorized_operations` | the operations that a client may perform (KIP-430) |
 | `transactional_produce` | the transactional batches of a Produce request, and their verification |

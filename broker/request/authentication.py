@@ -23,7 +23,7 @@ client that authenticates again stays who it was, uses the same mechanism, and m
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -35,9 +35,6 @@ from odradek.broker.metrics.counts.metrics import ListenerMetrics
 from odradek.broker.security.authentication.exchange import AuthenticationFailed, Exchange
 from odradek.broker.security.authentication.mechanisms import Mechanisms
 from odradek.broker.security.principal import ANONYMOUS, Principal
-from odradek.broker.structured_logging import StructuredLogger
-
-_LOG: Final = StructuredLogger(__name__)
 
 _SHORTEST_REPETITION_SECONDS: Final = 1.0
 """A client may not authenticate again earlier, as in Kafka (`MIN_REAUTH_INTERVAL_ONE_SECOND_NANOS`)."""
@@ -76,10 +73,19 @@ class ReauthenticationRefused(Exception):  # noqa: N818 - not an error of the br
 
 
 class Authentication:
-    """The authentication of one connection. Used on the event loop only."""
+    """The authentication of one connection. Used on the event loop only.
+
+    `on_success` is called with the principal and the mechanism, each time the client has authenticated; `on_failure`
+    with the mechanism and a reason for the log.
+    """
 
     def __init__(
-        self, listener: ListenerAuthentication, clock: Clock, metrics: ListenerMetrics, peer: tuple[str, int]
+        self,
+        listener: ListenerAuthentication,
+        clock: Clock,
+        metrics: ListenerMetrics,
+        on_success: Callable[[Principal, str], None],
+        on_failure: Callable[[str, str], None],
     ) -> None:
         self.state = State.START
         self.takes_bare_tokens = False  # after SaslHandshake 0
@@ -89,7 +95,8 @@ class Authentication:
         self._listener = listener
         self._clock = clock
         self._metrics = metrics
-        self._peer = peer
+        self._on_success = on_success
+        self._on_failure = on_failure
         self._exchange: Exchange | None = None
         self._began_at = 0.0
         self._is_repeated = False
@@ -171,7 +178,7 @@ class Authentication:
             self._metrics.reauthentications += 1
         else:
             self._metrics.authentications += 1
-        _LOG.debug("authenticated", principal=principal, mechanism=self.mechanism, peer=self._peer)
+        self._on_success(principal, self.mechanism)
         return lifetime_ms or 0
 
     def _lifetime_ms(self, credential_expires_at_ms: int | None) -> int | None:
@@ -190,10 +197,4 @@ class Authentication:
             self._metrics.failed_reauthentications += 1
         else:
             self._metrics.failed_authentications += 1
-        _LOG.warning(
-            "authentication failed",
-            listener=self._metrics.name,
-            mechanism=self.mechanism or None,
-            peer=self._peer,
-            reason=reason,
-        )
+        self._on_failure(self.mechanism, reason)

@@ -17,6 +17,7 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
+from odradek.broker.request.audit import Audit
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.security.access.authorizer import Authorizer
 from odradek.protocol.messages.fetch import FetchResponse
@@ -41,6 +42,7 @@ class Services:
     deletion_purgatory: Purgatory[None]
     authorizer: Authorizer | None
     """None: everybody may do everything."""
+    audit: Audit
     metrics: Metrics
     time_slices: TimeSlices
     advertised_versions: Mapping[int, tuple[int, int]]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from odradek.broker.clock import Clock
@@ -22,7 +22,7 @@ from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.rules import connection_overrides
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
-from odradek.broker.request.authentication import Authentication, ListenerAuthentication
+from odradek.broker.request.authenticators import Authenticators
 from odradek.broker.request.context import ConnectionContext
 from odradek.broker.request.handler import Result
 from odradek.broker.server.connection import Connection
@@ -49,8 +49,6 @@ MOST_HELD = 16
 class Connections:
     """The open connections, at most `most`. The callbacks in `on_room` are called when one was closed.
 
-    `authentication` has the listeners, by name, whose clients must authenticate.
-
     `holds` is true if there are enough of them for `hold`.
     """
 
@@ -63,10 +61,10 @@ class Connections:
         loop: asyncio.AbstractEventLoop,
         run_in_thread: RunInThread,
         most: int = NO_LIMIT,
-        authentication: Mapping[str, ListenerAuthentication] | None = None,
+        authenticators: Authenticators | None = None,
     ) -> None:
         self.most = most  # also if max.connections is larger
-        self._authentication = authentication or {}
+        self._authenticators = authenticators
         self._config = config
         self._limits: dict[str, int] = {}
         self._read_limits()
@@ -127,10 +125,8 @@ class Connections:
 
     def open(self, transport: Transport, context: ConnectionContext) -> Connection:
         """Start to serve a connection."""
-        authentication = self._authentication.get(context.listener_name)
-        if authentication is not None:
-            counts = self._metrics.listener(context.listener_name)
-            context.authentication = Authentication(authentication, self.clock, counts, context.peer_address)
+        if self._authenticators is not None:
+            self._authenticators.begin(context)
         connection = Connection(self, transport, context)
         self._connections[connection] = None
         self.holds = len(self._connections) > HOLDING_CONNECTIONS

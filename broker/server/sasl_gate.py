@@ -102,13 +102,8 @@ class SaslGate:
     def _take_bare_token(self, token: bytes, connection: ConnectionContext, answers: Answers) -> Pending:
         route = self._dispatcher.route(SASL_AUTHENTICATE, 0)
         context = RequestContext(SASL_AUTHENTICATE, 0, 0, None, answers.received_at, connection)
-        future = asyncio.ensure_future(self._bare_step(token, connection))
+        future = asyncio.ensure_future(self._authentication.step(token))
         return _BareToken(route, route.metrics(None), context, None, future, answers.now, answers.now)
-
-    async def _bare_step(self, token: bytes, connection: ConnectionContext) -> Authenticated:
-        answer = await self._authentication.step(token)
-        connection.principal = self._authentication.principal
-        return answer
 
 
 class _BareToken(Pending):

@@ -16,7 +16,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
-from odradek.broker.request.authentication import ListenerAuthentication
+from odradek.broker.request.authenticators import Authenticators
 from odradek.broker.request.context import Address
 from odradek.broker.request.handler import Handler
 from odradek.broker.request.time_slices import TimeSlices
@@ -68,7 +68,7 @@ class Server:
 
     `services` is passed to every handler. `run_in_thread` runs a function that waits for a disk, and returns a future.
     `most_connections` limits the connections, also if the configuration allows more. The handlers use the same
-    `time_slices`. `authentication` has the listeners, by name, whose clients must authenticate.
+    `time_slices`. Without `authenticators` no client must authenticate.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Server:
         most_connections: int = NO_LIMIT,
         time_slices: TimeSlices | None = None,
         new_listener: NewListener = Listener,
-        authentication: Mapping[str, ListenerAuthentication] | None = None,
+        authenticators: Authenticators | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
@@ -91,9 +91,11 @@ class Server:
         limit = config.broker.socket_request_without_records_max_bytes
         self.dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit)
         self.connections = Connections(
-            config, self.dispatcher, metrics, clock, self._loop, run_in_thread, most_connections, authentication
+            config, self.dispatcher, metrics, clock, self._loop, run_in_thread, most_connections, authenticators
         )
         self.listeners = [new_listener(endpoint, self.connections, metrics) for endpoint in config.broker.listeners]
+        self.on_tick: list[Callable[[], None]] = []
+        """Called every few seconds."""
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_at = clock.monotonic()
         self._cpu_at = _thread_cpu_seconds()
@@ -171,6 +173,8 @@ class Server:
             self._metrics.tick(now, elapsed)
         self.connections.close_idle()
         self.connections.arena.trim()
+        for callback in self.on_tick:
+            callback()
 
 
 def _thread_cpu_seconds() -> float:

@@ -38,12 +38,15 @@ from odradek.broker.randomness import Randomness
 from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
+from odradek.broker.request.audit import Audit
+from odradek.broker.request.audited_changes import ChangeAudit
+from odradek.broker.request.authenticators import Authenticators
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
 from odradek.broker.startup.machine import Machine
 from odradek.broker.startup.metadata_store import session_seconds
-from odradek.broker.startup.security import listener_authentication
+from odradek.broker.startup.security import is_audited, listener_authentication
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.messages.fetch import FetchResponse
@@ -145,6 +148,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         counts=base.metrics.transactions,
         read_only=base.read_only,
     )
+    audit = Audit(clock)
     handlers = HandlerTable(read_only=base.read_only)
     services = Services(
         clock=clock,
@@ -167,6 +171,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         produce_purgatory=purgatories.produce,
         deletion_purgatory=purgatories.deletions,
         authorizer=None,
+        audit=audit,
         metrics=base.metrics,
         time_slices=TimeSlices(clock),
         advertised_versions=handlers.advertised_versions,
@@ -181,8 +186,11 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         most_connections=base.most_connections,
         time_slices=services.time_slices,
         new_listener=base.machine.new_listener,
-        authentication=listener_authentication(config),
+        authenticators=Authenticators(listener_authentication(config), clock, base.metrics, audit),
     )
+    server.on_tick.append(audit.tick)
+    if is_audited(config):
+        server.dispatcher.routes.add_interceptor(ChangeAudit(audit))
     metadata.on_broker_epoch.append(base.log_dirs.set_broker_epoch)
     metadata.on_change(partitions.apply)
     metadata.on_change(groups.image_changed)

@@ -11,6 +11,12 @@ from odradek.broker.request.authentication import ListenerAuthentication
 from odradek.broker.security.authentication.mechanisms import Mechanisms, OauthBearer, Plain, Scram
 
 
+def is_audited(config: BrokerConfig) -> bool:
+    """Return whether changes are recorded: if clients can be told apart, or the file asks for it."""
+    protocols = {config.security_protocol(endpoint.name) for endpoint in config.listeners}
+    return bool(config.authorizer_class_name or config.audit_log_file or protocols != {"PLAINTEXT"})
+
+
 def listener_authentication(config: BrokerConfig) -> dict[str, ListenerAuthentication]:
     """Return how clients authenticate, for each listener on which they must."""
     return {

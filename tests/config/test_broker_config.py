@@ -246,7 +246,6 @@ def test_an_invalid_value_of_a_property_without_effect_is_refused(name: str, val
     [
         ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
         ("listeners", "SSL://127.0.0.1:9093"),
-        ("listeners", "SASL_PLAINTEXT://127.0.0.1:9093"),
     ],
 )
 def test_properties_that_would_protect_the_broker_are_refused(name: str, value: str) -> None:

@@ -40,6 +40,11 @@ class ObservabilityProperties(Table):
         "log.level", STRING, "info", one_of("debug", "info", "warning", "error"), own=True,
         doc="The least severity of events that are written to standard error.",
     )
+    audit_log_file = Property(
+        "audit.log.file", STRING, "", own=True,
+        doc="The file to which the audit log is appended, as JSON: authentications, refusals, changes. Only its owner "
+        "may read it. Empty: it is among the other events, without successful authentications.",
+    )
     log_format = Property(
         "log.format", STRING, "human", one_of("human", "json"), own=True,
         doc="The format of events: a line of text (human), or JSON.",

@@ -1,0 +1,140 @@
+"""The audit log: who did what, and who was refused. Events of the logger `odradek.broker.audit`, one line each.
+
+| event | level | when |
+|---|---|---|
+| authenticated | debug | a client has shown who it is |
+| authentication failed | warning | it could not |
+| refused | warning | a right is missing; `rule` is what decided |
+| changed | info | topics, properties, rules, users, quotas or records were altered or deleted, or could not be |
+| repeated | the level of the event | an event came again, `count` times within a minute |
+
+The fields say who (principal, mechanism, listener, address, client id), what (API, operation, resource), and the
+outcome; never a payload or a secret. Within a minute the same event of the same client on the same resource is one
+line, and another one with the number of repetitions, so that a client in a loop does not fill a disk.
+
+`audit.log.file` is a file of its own, as JSON, with all levels; without it the events are among the broker's others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from odradek.broker.clock import Clock
+from odradek.broker.request.context import ConnectionContext, RequestContext
+from odradek.broker.structured_logging import StructuredLogger
+
+LOGGER: Final = "odradek.broker.audit"
+_LOG: Final = StructuredLogger(LOGGER)
+_SPAN_SECONDS: Final = 60.0
+_MOST_EVENTS: Final = 1000
+"""Events that are remembered; beyond, those of the oldest span are forgotten early, and repeated lines are written."""
+_LONGEST_NAMES: Final = 10
+_LONGEST_TEXT: Final = 256
+
+
+class _Repeated(msgspec.Struct):
+    level: int
+    event: str
+    fields: dict[str, Any]
+    since: float
+    count: int = 0
+
+
+class Audit:
+    """The audit log of a broker. Used on the event loop only."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seen: dict[tuple[Any, ...], _Repeated] = {}
+
+    def authenticated(self, connection: ConnectionContext, mechanism: str) -> None:
+        """Record that the client of a connection has authenticated."""
+        if _LOG.enabled_for(logging.DEBUG):
+            self._write(logging.DEBUG, "authenticated", _of_connection(connection, mechanism))
+
+    def authentication_failed(self, connection: ConnectionContext, mechanism: str, reason: str) -> None:
+        """Record that it could not; `reason` has no secret, and is not what the client is told."""
+        fields = {**_of_connection(connection, mechanism), "reason": _shortened(reason)}
+        key = (connection.listener_name, connection.peer_address[0], mechanism, reason)
+        self._once(logging.WARNING, "authentication failed", key, fields)
+
+    def refused(self, context: RequestContext, api: str, operation: str, resource: str, rule: str) -> None:
+        """Record that a client lacks a right; `rule` is the rule that decided, or why none did."""
+        fields = {
+            **_of_request(context, api),
+            "operation": operation,
+            "resource": _shortened(resource),
+            "rule": _shortened(rule),
+        }
+        connection = context.connection
+        key = (connection.principal, connection.peer_address[0], api, operation, resource)
+        self._once(logging.WARNING, "refused", key, fields)
+
+    def changed(self, context: RequestContext, api: str, resources: Sequence[str], errors: Sequence[str]) -> None:
+        """Record that a client has changed `resources`, or that it was not done, for `errors`."""
+        fields = {**_of_request(context, api), "resources": _few(resources)}
+        if errors:
+            fields["errors"] = _few(errors)
+        self._write(logging.INFO, "changed", fields)
+
+    def tick(self) -> None:
+        """Write the numbers of repetitions of a minute ago. To be called every few seconds."""
+        now = self._clock.monotonic()
+        ended = [key for key, seen in self._seen.items() if seen.since <= now - _SPAN_SECONDS]
+        for key in ended:
+            self._end(key)
+
+    def _once(self, level: int, event: str, key: tuple[Any, ...], fields: dict[str, Any]) -> None:
+        if not _LOG.enabled_for(level):
+            return
+        key = (event, *key)
+        seen = self._seen.get(key)
+        if seen is not None:
+            seen.count += 1
+            return
+        if len(self._seen) >= _MOST_EVENTS:
+            self._end(next(iter(self._seen)))
+        self._seen[key] = _Repeated(level, event, fields, self._clock.monotonic())
+        self._write(level, event, fields)
+
+    def _end(self, key: tuple[Any, ...]) -> None:
+        seen = self._seen.pop(key)
+        if seen.count:
+            self._write(seen.level, "repeated", {"repeated": seen.event, "count": seen.count, **seen.fields})
+
+    @staticmethod
+    def _write(level: int, event: str, fields: dict[str, Any]) -> None:
+        _LOG.log(level, event, **fields)
+
+
+def _of_connection(connection: ConnectionContext, mechanism: str) -> dict[str, Any]:
+    return {
+        "principal": str(connection.principal),
+        "mechanism": mechanism,
+        "listener": connection.listener_name,
+        "peer": connection.peer_address,
+    }
+
+
+def _of_request(context: RequestContext, api: str) -> dict[str, Any]:
+    connection = context.connection
+    authentication = connection.authentication
+    return {
+        **_of_connection(connection, "" if authentication is None else authentication.mechanism),
+        "client_id": None if context.client_id is None else _shortened(context.client_id),
+        "api": api,
+    }
+
+
+def _few(texts: Sequence[str]) -> str:
+    shown = ", ".join(_shortened(text) for text in texts[:_LONGEST_NAMES])
+    more = len(texts) - _LONGEST_NAMES
+    return shown if more <= 0 else f"{shown} and {more} more"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "…"

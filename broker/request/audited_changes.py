@@ -1,0 +1,176 @@
+"""The changes that the audit log records: for each API that changes something, the names of what it is asked to change.
+
+Only names: the value of a property may be a secret, and a record is nobody's business.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+from odradek.broker.request.audit import Audit
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.handler import Answer, Handle, Handler, Result
+from odradek.broker.request.time_slices import Steps, is_steps
+from odradek.protocol.code_generation.error_counts import error_counter
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, RequestEntryData
+from odradek.protocol.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from odradek.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
+from odradek.protocol.messages.create_acls import CreateAclsRequest
+from odradek.protocol.messages.delete_acls import DeleteAclsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest
+from odradek.protocol.uuids import uuid_to_text
+
+_RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker logger", 16: "client metrics", 32: "group"}
+
+
+def _topics(request: Any) -> list[str]:
+    return [f"topic {topic.name}" for topic in request.topics]
+
+
+def _deleted_topics(request: DeleteTopicsRequest) -> list[str]:
+    named = [topic.name or f"with id {uuid_to_text(topic.topic_id)}" for topic in request.topics]
+    return [f"topic {name}" for name in (*named, *request.topic_names)]
+
+
+def _records(request: Any) -> list[str]:
+    return [
+        f"records of {topic.name}-{partition.partition_index} before {partition.offset}"
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+
+
+def _configs(request: Any) -> list[str]:
+    return [
+        f"{_RESOURCE_TYPES.get(each.resource_type, each.resource_type)} {each.resource_name}: "
+        + ", ".join(config.name for config in each.configs)
+        for each in request.resources
+    ]
+
+
+def _created_rules(request: CreateAclsRequest) -> list[str]:
+    return [
+        f"rule {each.principal} host={each.host} permission={each.permission_type} operation={each.operation}"
+        f" type={each.resource_type} pattern={each.resource_pattern_type} {each.resource_name}"
+        for each in request.creations
+    ]
+
+
+def _deleted_rules(request: DeleteAclsRequest) -> list[str]:
+    return [
+        f"rules of {each.principal_filter} host={each.host_filter} permission={each.permission_type}"
+        f" operation={each.operation} type={each.resource_type_filter} pattern={each.pattern_type_filter}"
+        f" {each.resource_name_filter}"
+        for each in request.filters
+    ]
+
+
+def _users(request: AlterUserScramCredentialsRequest) -> list[str]:
+    return [
+        *(f"user {each.name}: deleted" for each in request.deletions),
+        *(f"user {each.name}: set" for each in request.upsertions),
+    ]
+
+
+def _quotas(request: AlterClientQuotasRequest) -> list[str]:
+    return [f"quotas of {_entity(each)}: {', '.join(op.key for op in each.ops)}" for each in request.entries]
+
+
+def _entity(entry: RequestEntryData) -> str:
+    return " ".join(
+        f"{part.entity_type}={'(default)' if part.entity_name is None else part.entity_name}" for part in entry.entity
+    )
+
+
+def _groups(request: Any) -> list[str]:
+    return [f"group {name}" for name in request.groups_names]
+
+
+def _offsets(request: Any) -> list[str]:
+    return [f"offsets of group {request.group_id} for {topic.name}" for topic in request.topics]
+
+
+def _reassignments(request: AlterPartitionReassignmentsRequest) -> list[str]:
+    return [f"replicas of {topic.name}" for topic in request.topics]
+
+
+def _elections(request: ElectLeadersRequest) -> list[str]:
+    if request.topic_partitions is None:
+        return ["leaders of all partitions"]
+    return [f"leaders of {topic.topic}" for topic in request.topic_partitions]
+
+
+def _features(request: Any) -> list[str]:
+    return [f"feature {each.feature}: {each.max_version_level}" for each in request.feature_updates]
+
+
+def _broker(request: Any) -> list[str]:
+    return [f"broker {request.broker_id}"]
+
+
+CHANGES: dict[str, Callable[[Any], list[str]]] = {
+    "CreateTopics": _topics,
+    "DeleteTopics": _deleted_topics,
+    "CreatePartitions": _topics,
+    "DeleteRecords": _records,
+    "AlterConfigs": _configs,
+    "IncrementalAlterConfigs": _configs,
+    "CreateAcls": _created_rules,
+    "DeleteAcls": _deleted_rules,
+    "AlterUserScramCredentials": _users,
+    "AlterClientQuotas": _quotas,
+    "DeleteGroups": _groups,
+    "OffsetDelete": _offsets,
+    "AlterPartitionReassignments": _reassignments,
+    "ElectLeaders": _elections,
+    "UpdateFeatures": _features,
+    "UnregisterBroker": _broker,
+}
+"""By the name of the API: what a request wants to change."""
+
+
+class ChangeAudit:
+    """Records the changes of all clients: an `Interceptor`."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+
+    def __call__(self, handler: Handler) -> Handle:
+        describe, handle, api = CHANGES.get(handler.api.name), handler.handle, handler.api
+        if describe is None:
+            return handle
+
+        def record(context: RequestContext, request: Any, response: Result) -> None:
+            if getattr(request, "validate_only", False) or response is None:
+                return
+            counts: Counter[int] = Counter()
+            error_counter(api.response, context.api_version)(response, counts)
+            errors = [ErrorCode(code).name for code in counts if code]
+            self._audit.changed(context, api.name, describe(request), errors)
+
+        async def after(context: RequestContext, request: Any, answer: Awaitable[Result]) -> Result:
+            response = await answer
+            record(context, request, response)
+            return response
+
+        def after_steps(context: RequestContext, request: Any, steps: Steps[Any]) -> Steps[Any]:
+            result = yield from steps
+            if isinstance(result, Awaitable):
+                return after(context, request, result)
+            record(context, request, result)
+            return result
+
+        def audited(services: Any, context: RequestContext, request: Any) -> Answer:
+            answer = handle(services, context, request)
+            if is_steps(answer):
+                return after_steps(context, request, answer)
+            if isinstance(answer, Awaitable):
+                return after(context, request, answer)
+            record(context, request, cast("Result", answer))
+            return answer
+
+        return audited

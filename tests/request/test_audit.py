@@ -1,0 +1,177 @@
+"""The audit log: what it has, what it leaves out, and how it stays small."""
+
+from __future__ import annotations
+
+import json
+import logging
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.broker.apis.table import ROWS
+from odradek.broker.broker import Broker
+from odradek.broker.config.jaas import PLAIN_MODULE
+from odradek.broker.request.audit import LOGGER, Audit
+from odradek.broker.request.audited_changes import CHANGES
+from odradek.broker.request.context import ConnectionContext, RequestContext
+from odradek.broker.structured_logging import LogEvent, write_to_file
+from odradek.broker.testing.clock import ManualClock
+from odradek.broker.testing.movable_clock import MovableClock
+from odradek.protocol.api import NAMES
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.wire import Wire
+
+PROPERTIES = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.jaas.config": f'{PLAIN_MODULE} required user_alice="hunter2";',
+    "connection.failed.authentication.delay.ms": "0",
+}
+
+Taken = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def taken(caplog: pytest.LogCaptureFixture) -> Taken:
+    """The events so far."""
+    caplog.set_level(logging.DEBUG, LOGGER)
+
+    def taken() -> list[dict[str, Any]]:
+        return [
+            {"event": record.msg.name, **record.msg.fields}
+            for record in caplog.records
+            if record.name == LOGGER and isinstance(record.msg, LogEvent)
+        ]
+
+    return taken
+
+
+async def authenticate(wire: Wire, password: bytes = b"hunter2") -> None:
+    await wire.ask(SaslHandshakeRequest("PLAIN"), 1)
+    await wire.ask(SaslAuthenticateRequest(b"\0alice\0" + password), 2)
+
+
+async def test_an_authentication_says_who_and_where(taken: Taken) -> None:
+    async with Broker(PROPERTIES) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await authenticate(wire)
+        [event] = taken()
+    assert event["event"] == "authenticated"
+    assert (event["principal"], event["mechanism"], event["listener"]) == ("User:alice", "PLAIN", "SASL_PLAINTEXT")
+    assert event["peer"][0] == "127.0.0.1"
+
+
+async def test_failures_that_repeat_are_counted(taken: Taken) -> None:
+    clock = MovableClock()
+    async with Broker(PROPERTIES, clock=clock) as broker:
+        audit = broker.services.audit
+        for _ in range(5):
+            async with Wire("127.0.0.1", broker.port) as wire:
+                await authenticate(wire, b"wrong")
+        assert [event["event"] for event in taken()] == ["authentication failed"]
+        await clock.advance(seconds=50)
+        audit.tick()
+        assert len(taken()) == 1
+        await clock.advance(seconds=20)
+        audit.tick()
+    [first, repeated] = taken()
+    assert first["reason"] == "wrong password of user 'alice'"
+    assert (repeated["event"], repeated["repeated"], repeated["count"]) == ("repeated", "authentication failed", 4)
+
+
+async def test_changes_have_the_names_of_what_is_changed(taken: Taken) -> None:
+    async with Broker(PROPERTIES) as broker, Wire("127.0.0.1", broker.port, "tool") as wire:
+        await authenticate(wire)
+        topics = [CreatableTopic("orders", 1, 1), CreatableTopic("wrong name", 1, 1)]
+        await wire.ask(CreateTopicsRequest(topics, validate_only=True), 7)
+        await wire.ask(CreateTopicsRequest(topics), 7)
+        change = AlterConfigsResource(2, "orders", [AlterableConfig("retention.ms", 0, "123456789")])
+        await wire.ask(IncrementalAlterConfigsRequest([change]), 1)
+        await wire.ask(DeleteTopicsRequest([DeleteTopicState("orders")]), 6)
+        [created, altered, deleted] = taken()[1:]
+    assert created["resources"] == "topic orders, topic wrong name"
+    assert (created["api"], created["errors"]) == ("CreateTopics", "INVALID_TOPIC_EXCEPTION")
+    assert (created["principal"], created["client_id"]) == ("User:alice", "tool")
+    assert altered["resources"] == "topic orders: retention.ms"
+    assert "errors" not in altered
+    assert deleted["resources"] == "topic orders"
+    assert "123456789" not in str(taken())
+
+
+async def test_a_broker_without_security_records_no_changes(taken: Taken) -> None:
+    async with Broker() as broker, Wire("127.0.0.1", broker.port) as wire:
+        await wire.ask(CreateTopicsRequest([CreatableTopic("orders", 1, 1)]), 7)
+    assert taken() == []
+
+
+async def test_no_event_has_a_password(taken: Taken, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with Broker({**PROPERTIES, "log.level": "debug"}) as broker:
+        for password in (b"hunter2", b"hunter3"):
+            async with Wire("127.0.0.1", broker.port) as wire:
+                await authenticate(wire, password)
+    assert taken()
+    assert "hunter" not in caplog.text
+
+
+def test_what_is_remembered_is_bounded(taken: Taken) -> None:
+    clock = ManualClock()
+    audit = Audit(clock)
+    connection = ConnectionContext("L", ("127.0.0.1", 1), ("127.0.0.1", 2))
+    context = RequestContext(0, 0, 0, "c" * 1000, 0.0, connection)
+    for _ in range(2):
+        for number in range(3000):
+            audit.refused(context, "Produce", "WRITE", f"topic {number}", "no rule allows it")
+    assert len(taken()) == 6000  # a topic was forgotten when its turn came again
+    assert all(len(event["client_id"]) < 300 for event in taken())
+    for number in range(2000, 3000):
+        audit.refused(context, "Produce", "WRITE", f"topic {number}", "no rule allows it")
+    clock.advance(61_000)
+    audit.tick()
+    assert [event["event"] for event in taken()[6000:]] == ["repeated"] * 1000
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    logger = logging.getLogger(LOGGER)
+    before = logger.level, logger.propagate
+    yield
+    for handler in logger.handlers[:]:
+        logger.removeHandler(handler)
+        handler.close()
+    logger.setLevel(before[0])
+    logger.propagate = before[1]
+
+
+@pytest.mark.usefixtures("restored")
+def test_a_file_of_its_own_is_private_and_survives_a_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    write_to_file(LOGGER, str(path))
+    audit = Audit(ManualClock())
+    connection = ConnectionContext("L", ("127.0.0.1", 1), ("127.0.0.1", 2))
+    audit.authenticated(connection, "PLAIN")
+    path.rename(tmp_path / "audit.log.1")
+    audit.authentication_failed(connection, "PLAIN", "a reason")
+    files = [path, tmp_path / "audit.log.1"]
+    assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
+    [failed], [authenticated] = ([json.loads(line) for line in file.read_text().splitlines()] for file in files)
+    assert (failed["event"], failed["peer"]) == ("authentication failed", "127.0.0.1:2")
+    assert authenticated["event"] == "authenticated"
+
+
+def test_every_change_is_of_an_api_that_changes_something() -> None:
+    changing = {NAMES[key] for key, row in ROWS.items() if not row.only_reads}
+    assert CHANGES.keys() <= set(NAMES.values())
+    administrative = {name for name in changing if name.startswith(("Create", "Delete", "Alter", "Incremental"))}
+    not_built = {"CreateDelegationToken", "AlterReplicaLogDirs"}
+    assert administrative - not_built <= CHANGES.keys()
