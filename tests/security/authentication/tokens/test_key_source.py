@@ -1,0 +1,198 @@
+"""Key sources, against an https server on this machine with a certificate that the test makes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import http.server
+import ipaddress
+import ssl
+import threading
+from collections.abc import Iterator
+from http.client import HTTPException
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from odradek.broker.security.authentication.tokens.key_set import MAXIMUM_BYTES, KeySetError
+from odradek.broker.security.authentication.tokens.key_source import FileKeySource, key_source
+from tests.security.authentication.tokens.issuer import key_set
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    requests: ClassVar[list[str]] = []
+    released: ClassVar[threading.Event]
+
+    def do_GET(self) -> None:
+        self.requests.append(self.path)
+        if self.path == "/redirect":
+            self.send_response(302)
+            self.send_header("Location", "/keys")
+            self.end_headers()
+        elif self.path == "/missing":
+            self.send_error(404)
+        elif self.path == "/hanging":
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b"x")
+            self.wfile.flush()
+            self.released.wait(30)
+        elif self.path == "/large":
+            self.answer(b" " * (MAXIMUM_BYTES + 1))
+        else:
+            self.answer(key_set("p256"))
+
+    def answer(self, body: bytes) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            return
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Print nothing: clients that do not trust the certificate are part of the test."""
+
+
+def certificate(directory: Path) -> Path:
+    """Write a self-signed certificate of 127.0.0.1, with its key; return the file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "issuer")])
+    start = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(start)
+        .not_valid_after(start + dt.timedelta(days=10))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = directory / "issuer.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    path.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ssl.SSLContext]]:
+    """The URL of the server, and a context that trusts it."""
+    pem = certificate(tmp_path_factory.mktemp("issuer"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    Handler.released = threading.Event()
+    with Server(("127.0.0.1", 0), Handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"https://127.0.0.1:{server.server_address[1]}", ssl.create_default_context(cafile=str(pem))
+        Handler.released.set()
+        server.shutdown()
+        thread.join()
+
+
+def test_a_key_set_is_fetched_from_an_allowed_host(issuer: tuple[str, ssl.SSLContext]) -> None:
+    url, context = issuer
+    assert key_source(f"{url}/keys?tenant=1", {"127.0.0.1"}, context).fetch() == key_set("p256")
+    assert Handler.requests[-1] == "/keys?tenant=1"
+
+
+def test_a_server_that_nobody_vouches_for_is_not_trusted(issuer: tuple[str, ssl.SSLContext]) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError):
+        key_source(issuer[0], {"127.0.0.1"}).fetch()
+
+
+@pytest.mark.parametrize(("path", "error"), [("redirect", "302.*not followed"), ("missing", "404"), ("large", "more")])
+def test_other_answers_are_errors(issuer: tuple[str, ssl.SSLContext], path: str, error: str) -> None:
+    url, context = issuer
+    before = len(Handler.requests)
+    with pytest.raises(KeySetError, match=error):
+        key_source(f"{url}/{path}", {"127.0.0.1"}, context).fetch()
+    assert len(Handler.requests) == before + 1
+
+
+def test_an_abort_ends_a_fetch(issuer: tuple[str, ssl.SSLContext]) -> None:
+    url, context = issuer
+    source = key_source(f"{url}/hanging", {"127.0.0.1"}, context)
+    errors: list[Exception] = []
+
+    def fetch() -> None:
+        try:
+            source.fetch()
+        except (OSError, HTTPException, KeySetError) as error:
+            errors.append(error)
+
+    before = len(Handler.requests)
+    thread = threading.Thread(target=fetch)
+    thread.start()
+    while len(Handler.requests) == before:
+        thread.join(0.01)
+    while thread.is_alive():
+        source.abort()
+        thread.join(0.05)
+    assert len(errors) == 1
+    source.abort()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://issuer.example/keys",
+        "https://other.example/keys",
+        "https://issuer.example.evil.example/keys",
+        "https://issuer.example@evil.example/keys",
+        "https://user:pw@issuer.example/keys",
+        "ftp://issuer.example/keys",
+        "https:///keys",
+        "/keys",
+        "",
+        "file://server/keys",
+        "file:",
+        "https://issuer.example:99999/keys",
+    ],
+)
+def test_a_url_that_is_not_allowed_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r".") as raised:
+        key_source(url, {"issuer.example"})
+    assert "pw" not in str(raised.value)
+
+
+def test_hosts_are_compared_without_case() -> None:
+    key_source("https://ISSUER.example/keys", {"Issuer.Example"})
+
+
+@pytest.mark.parametrize("form", ["file:{}", "file://{}", "file://localhost{}"])
+def test_a_key_set_in_a_file(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "the keys.json"
+    path.write_bytes(key_set("p256"))
+    source = key_source(form.format(str(path).replace(" ", "%20")), ())
+    assert source.fetch() == key_set("p256")
+    source.abort()
+
+
+def test_a_large_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    path.write_bytes(b" " * (MAXIMUM_BYTES + 1))
+    with pytest.raises(KeySetError):
+        FileKeySource(path).fetch()
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        FileKeySource(tmp_path / "keys.json").fetch()
