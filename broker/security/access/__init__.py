@@ -1,1 +1,10 @@
-"""Access rules: what they are about (`resources`), and how they decide (`authorizer`)."""
+"""Access rules: who may do what.
+
+| module | what |
+|---|---|
+| `resources` | resources, operations and permissions, with their codes |
+| `rule` | one rule, the check of a new one, filters |
+| `rule_set` | the index of all rules |
+| `authorizer` | decisions, and the interface of what makes them |
+| `standard_authorizer` | the decisions of Kafka's `StandardAuthorizer` |
+"""

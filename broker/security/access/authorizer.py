@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from enum import Enum
+from typing import NamedTuple, Protocol
 
 from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.broker.security.access.rule import AccessRule
 from odradek.broker.security.principal import Principal
+
+
+class Reason(Enum):
+    """Why a decision is as it is, as the end of a sentence for logs and commands."""
+
+    SUPER_USER = "the principal is a super user"
+    RULE = "a rule says so"
+    NO_RULE_FOR_RESOURCE = "no rule is for the resource"
+    NO_RULE_ALLOWS = "no rule allows it"
+
+
+class Decision(NamedTuple):
+    """Whether something is allowed; `rule` is the one that decided, None if it was none."""
+
+    allowed: bool
+    rule: AccessRule | None
+    reason: Reason
 
 
 class Authorizer(Protocol):
@@ -16,10 +35,16 @@ class Authorizer(Protocol):
         """A number that changes with the rules: a decision holds as long as it is the same."""
         ...
 
+    def decide(
+        self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
+    ) -> Decision:
+        """Return whether the principal, connected from the address `host`, may do that to the resource `name`."""
+        ...
+
     def allows(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> bool:
-        """Return whether the principal, connected from the address `host`, may do that to the resource `name`."""
+        """Return what `decide` returns, without its reason."""
         ...
 
     def allows_on_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
