@@ -6,6 +6,7 @@
 | `store` | the metadata store: the interface and its implementations |
 | `keys`, `values` | the keys and values in the store |
 | `image`, `image_builder` | the cluster at one revision, in memory; from one image to the next |
+| `stored_rules` | the access rules in the store and in an image |
 | `revision_waits` | waits for the image to reach a revision |
 | `time_limit` | the time limit of a request that changes metadata |
 | `current_config` | the broker's configuration as it holds now |
@@ -15,7 +16,7 @@
 | `freeze` | the image stays as it is while the store does not have the cluster |
 | `registration` | broker epochs, and losses between two runs |
 | `leaders` | the controller, elections, reassignments |
-| `administration` | changes that administrators ask for: topics, properties, features |
+| `administration` | changes that administrators ask for: topics, properties, features, access rules |
 | `deleted_topics` | the records of deletions, without which no log is deleted |
 | `producer_id_blocks` | allocating producer ids |
 | `adoption` | creating topics for the logs of another broker's directories |

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from odradek.broker.metadata.features import FEATURES, TRANSACTION_VERSION, level_of
+from odradek.broker.metadata.stored_rules import StoredRules
 from odradek.broker.metadata.values import DRAINING, STARTING, DeletedTopic, KnownBroker, Listener
 
 
@@ -102,6 +103,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     # The levels of features as stored, with their revision.
     feature_levels: dict[str, int] = {}
     features_revision: int = 0
+    rules: StoredRules = StoredRules()
 
     def dynamic_configs(self, node_id: int) -> dict[str, str]:
         """Return the run-time properties that hold for one broker: its own, and those of all brokers."""

@@ -14,6 +14,7 @@ import msgspec
 from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.keys import DEFAULT_BROKER, TOPIC_ID_LENGTH, Keys
 from odradek.broker.metadata.store.store import KV, Batch, Change, StoreError
+from odradek.broker.metadata.stored_rules import StoredRule, decode_rule
 from odradek.broker.metadata.values import (
     DeletedTopic,
     TopicRecord,
@@ -83,6 +84,7 @@ class _Builder:
         self._parts: dict[bytes, dict[int, PartitionImage | None]] = {}
         self._names: dict[str, tuple[TopicRecord, int] | None] = {}  # with the revision
         self._configured: list[str] = []
+        self._rules: dict[str, StoredRule | None] = {}
 
     def apply(self, change: Change) -> None:
         family = change.key[self._start :].split(b"/", 2)[1]
@@ -98,8 +100,13 @@ class _Builder:
         elif change.key == self._keys.features:
             kv = change.kv
             self._features = (decode_levels(kv.value), kv.mod_revision) if kv else ({}, 0)
+        elif change.key.startswith(self._keys.access_rules):
+            self._apply_rule(change.key[len(self._keys.access_rules) :].decode(), change.kv)
         elif change.key == self._keys.cluster and change.kv:
             self._cluster_id = decode_cluster(change.kv.value).id
+
+    def _apply_rule(self, rule_id: str, kv: KV | None) -> None:
+        self._rules[rule_id] = StoredRule(decode_rule(rule_id, kv.value), kv.mod_revision) if kv else None
 
     def _apply_broker(self, key: bytes, kv: KV | None) -> None:
         if key.startswith(self._keys.brokers_known):
@@ -193,6 +200,7 @@ class _Builder:
             uncovered=uncovered,
             feature_levels=self._features[0],
             features_revision=self._features[1],
+            rules=self._image.rules.changed(self._rules) if self._rules else self._image.rules,
         )
         return ImageChange(image, after, self._changed)
 

@@ -16,6 +16,7 @@
   /config/group/<group id>        {name: text}
   /pid/next                       ProducerIds
   /features                       {feature: level}, those that were changed
+  /security/rules/<rule id>       one access rule: see `stored_rules`
 ```
 
 A topic id is written as Kafka writes it, 22 characters of base64url. A topic's name is a separate key, written last, so
@@ -50,6 +51,7 @@ class Keys:
         self.group_configs = self.prefix + b"/config/group/"
         self.next_producer_id = self.prefix + b"/pid/next"
         self.features = self.prefix + b"/features"
+        self.access_rules = self.prefix + b"/security/rules/"
 
     def broker_id(self, node_id: int) -> bytes:
         return b"%b%d" % (self.broker_ids, node_id)
@@ -82,3 +84,6 @@ class Keys:
 
     def group_config(self, group_id: str) -> bytes:
         return self.group_configs + group_id.encode()
+
+    def access_rule(self, rule_id: str) -> bytes:
+        return self.access_rules + rule_id.encode()

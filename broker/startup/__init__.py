@@ -7,6 +7,7 @@
 | `metadata_store` | opening the metadata store; the cluster in a shared one |
 | `parts` | every part between the logs and the sockets, created and connected |
 | `security` | how clients authenticate |
+| `authorizer` | the authorizer, which follows the access rules of the metadata |
 | `clock_follower` | what must not age when a test moves the clock |
 | `status_pages` | the pages of the HTTP port |
 | `embedded_config` | the configuration of a broker in another program's process |

@@ -12,8 +12,11 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.metadata.administration.access_rules import create_rules
 from odradek.broker.metadata.store.sqlite import FILE_NAME
 from odradek.broker.metadata_commands.command import main
+from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
+from odradek.broker.security.access.rule import AccessRule
 from tests.handlers.requests import create
 from tests.wire import Wire
 
@@ -59,6 +62,30 @@ def test_dump_prints_every_key_with_its_value(tmp_path: Path, capsys: pytest.Cap
     assert (named["value"]["partitions"], named["created"]) == (3, named["changed"])
     assert [row["topic"] for row in rows if row["key"].endswith("/p/00000002")] == ["orders"]
     assert "/odradek/v1/cluster" in by_key
+
+
+def test_dump_prints_access_rules_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = AccessRule(
+        ResourceType.TOPIC, PatternType.PREFIXED, "orders", "User:alice", "*", Operation.READ, PermissionType.DENY
+    )
+
+    async def create_rule() -> None:
+        async with Broker({"log.dirs": str(tmp_path)}) as broker:
+            await create_rules(broker.services.metadata, [rule])
+
+    asyncio.run(create_rule())
+
+    assert _run(tmp_path, "dump", "security/rules/") == 0
+    [row] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert row["value"] == {
+        "resource_type": "TOPIC",
+        "pattern_type": "PREFIXED",
+        "name": "orders",
+        "principal": "User:alice",
+        "host": "*",
+        "operation": "READ",
+        "permission": "DENY",
+    }
 
 
 def test_dump_reads_beside_a_running_broker(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
