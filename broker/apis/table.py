@@ -1,7 +1,8 @@
 """The APIs that this broker serves: one row for each, and the loading of their handlers.
 
-A new API is a row here, a module in `odradek.broker.handlers` and a test. Both modules, that of the handler and that of
-the messages in `odradek.protocol.messages`, have the name of the API. The handler's module has two functions:
+A new API is a row here and in `rights_table`, a module in `odradek.broker.handlers` and a test. Both modules, that of
+the handler and that of the messages in `odradek.protocol.messages`, have the name of the API. The handler's module has
+two functions:
 
 - `handle(services, context, request)` returns the response, or None if the client must not get one. It may return an
   awaitable of either, if it has to wait; or a generator that returns any of these (`request.time_slices`), if the
@@ -18,9 +19,12 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import NoReturn
 
+from odradek.broker.apis.rights_table import RIGHTS
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.handler import ApiRow, Handler
+from odradek.broker.request.handler import Answer, ApiRow, Handle, Handler
+from odradek.broker.request.rights import check_on_cluster
 from odradek.broker.request.services import Services
+from odradek.broker.security.access.resources import Operation
 from odradek.protocol.api import by_key
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.schema import Message
@@ -126,8 +130,21 @@ class HandlerTable(Mapping[int, Handler]):
         row = self._rows[key]
         module = import_module(f"odradek.broker.handlers.{row.module}")
         handle = _refuse if self._read_only and not row.only_reads else module.handle
+        operations = RIGHTS[key].on_cluster
+        if operations:
+            handle = _guarded(handle, operations)
         handler = self._handlers[key] = Handler(by_key(key), row, handle, module.error_response)
         return handler
+
+
+def _guarded(handle: Handle, operations: tuple[Operation, ...]) -> Handle:
+    """Return `handle` for clients that may perform one of `operations` on the cluster."""
+
+    def guarded(services: Services, context: RequestContext, request: Message) -> Answer:
+        check_on_cluster(services, context, *operations)
+        return handle(services, context, request)
+
+    return guarded
 
 
 def _refuse(services: Services, context: RequestContext, request: Message) -> NoReturn:

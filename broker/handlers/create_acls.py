@@ -1,17 +1,81 @@
-"""CreateAcls (30), versions 1–3: SECURITY_DISABLED for each, as from an Apache Kafka without an authorizer."""
+"""CreateAcls (30), versions 1–3: create access rules; answered when this broker decides by them.
+
+| in a rule | answer |
+|---|---|
+| a code that no client may send (0) | the connection is closed |
+| ANY or MATCH | UNKNOWN_SERVER_ERROR for all rules of the request, as in Kafka |
+| another code that does not exist, an empty name, a principal without a colon, … | INVALID_REQUEST for this rule |
+| it exists already | NONE |
+
+The other rules are created. Without an authorizer every rule is SECURITY_DISABLED. A rule may be for a resource that
+does not exist.
+"""
 
 from __future__ import annotations
 
-from odradek.broker.handlers.describe_acls import NO_ACCESS_RULES
+from odradek.broker.handlers.describe_acls import check_codes, decode, no_access_rules
+from odradek.broker.metadata.administration.access_rules import create_rules
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
+from odradek.broker.security.access.rule import AccessRule, check_rule
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages.create_acls import (
+    AclCreation,
+    AclCreationResult,
+    CreateAclsRequest,
+    CreateAclsResponse,
+)
 
 
-def handle(services: Services, context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
-    return error_response(request, NO_ACCESS_RULES.code, NO_ACCESS_RULES.detail)
+async def handle(services: Services, context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
+    if services.authorizer is None:
+        raise no_access_rules()
+    for creation in request.creations:
+        check_codes(
+            creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type
+        )
+    time_slice = services.time_slices.begin(context.connection)
+    rules = [_rule(creation) for creation in request.creations]
+    results = []
+    valid = []
+    for rule in rules:
+        await time_slice.step()
+        result = AclCreationResult()
+        try:
+            check_rule(rule)
+        except KafkaError as error:
+            result = AclCreationResult(error.code, error.detail)
+        else:
+            valid.append((rule, result))
+        results.append(result)
+    try:
+        await create_rules(services.metadata, [rule for rule, _ in valid])
+    except KafkaError as error:
+        for _, result in valid:
+            result.error_code, result.error_message = error.code, error.detail
+    return CreateAclsResponse(results=results)
 
 
 def error_response(request: CreateAclsRequest, code: ErrorCode, message: str) -> CreateAclsResponse:
     return CreateAclsResponse(results=[AclCreationResult(code, message or None) for _ in request.creations])
+
+
+def _rule(creation: AclCreation) -> AccessRule:
+    rule = AccessRule(
+        decode(ResourceType, creation.resource_type),
+        decode(PatternType, creation.resource_pattern_type),
+        creation.resource_name,
+        creation.principal,
+        creation.host,
+        decode(Operation, creation.operation),
+        decode(PermissionType, creation.permission_type),
+    )
+    if (
+        rule.resource_type is ResourceType.ANY
+        or rule.pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or rule.operation is Operation.ANY
+        or rule.permission is PermissionType.ANY
+    ):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    return rule

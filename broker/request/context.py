@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from odradek.broker.request.authentication import Authentication
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.protocol.header import RepeatedHeader
 
@@ -16,6 +17,14 @@ class CloseConnection(Exception):  # noqa: N818 - an instruction, not an error
     """Raised by a handler to close the connection without a response. The message, for the log, is the reason."""
 
 
+class Decisions(msgspec.Struct, eq=False):
+    """What the authorizer has decided for a principal, as long as its rules have this version (`request.rights`)."""
+
+    version: int
+    principal: Principal
+    allowed: dict[tuple[Operation, ResourceType, str], bool] = {}
+
+
 class ConnectionContext(msgspec.Struct, eq=False):
     """The state of one connection, for as long as it is open.
 
@@ -23,7 +32,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     `advertised.listeners` is not set. The client's software is empty until its ApiVersions request names it (KIP-511).
     `last_header` is the header of the last request, or of an earlier one if that was unusually long. `is_disconnected`
     is true when the client has closed its side, so that long work for it can stop. `principal` is who its requests act
-    for. `authentication` is None on a listener without SASL.
+    for; `decisions` are those of the authorizer, if there is one. `authentication` is None on a listener without SASL.
     """
 
     listener_name: str
@@ -35,6 +44,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     is_disconnected: bool = False
     principal: Principal = ANONYMOUS
     authentication: Authentication | None = None
+    decisions: Decisions | None = None
 
 
 class RequestContext(msgspec.Struct, eq=False):

@@ -1,10 +1,47 @@
-"""What the client of a request may do. Without an authorizer, which `authorizer.class.name` sets, everything."""
+"""What the client of a request may do. Without an authorizer, which `authorizer.class.name` sets, everything.
+
+`broker.apis.rights_table` lists the right that each API needs. The table itself checks those that a request needs as a
+whole, on the cluster; handlers check the others with the functions here.
+
+| without the right | the answer |
+|---|---|
+| on a topic, by name | TOPIC_AUTHORIZATION_FAILED, whether the topic exists or not |
+| on a topic, by id | the same; UNKNOWN_TOPIC_ID without Describe |
+| on a group, a transactional id, the cluster | GROUP_, TRANSACTIONAL_ID_, CLUSTER_AUTHORIZATION_FAILED |
+
+Lists omit what the client may not describe. Differs from Kafka, which confirms the existence of a topic id.
+
+Decisions are kept with the connection until the rules or its principal change. A request that waits is decided again
+when it is answered.
+"""
 
 from __future__ import annotations
 
-from odradek.broker.request.context import RequestContext
+from odradek.broker.request.context import Decisions, RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.security.access.authorizer import Authorizer
 from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.uuids import uuid_to_text
+
+_MOST_DECISIONS = 4096
+_LONGEST_NAME = 256
+"""Decisions about longer names are not kept, so that those of a connection take a megabyte at most."""
+
+_REFUSALS = {
+    ResourceType.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
+    ResourceType.GROUP: (ErrorCode.GROUP_AUTHORIZATION_FAILED, "Group authorization failed."),
+    ResourceType.CLUSTER: (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."),
+    ResourceType.TRANSACTIONAL_ID: (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        "Transactional Id authorization failed.",
+    ),
+}
+
+
+def refusal(resource_type: ResourceType) -> KafkaError:
+    """Return the error for a client without the right on a topic, a group, the cluster or a transactional id."""
+    return KafkaError(*_REFUSALS[resource_type])
 
 
 def allows(
@@ -15,9 +52,86 @@ def allows(
     if authorizer is None:
         return True
     connection = context.connection
+    decisions = connection.decisions
+    if (
+        decisions is None
+        or decisions.version != authorizer.version
+        or decisions.principal is not connection.principal
+        or len(decisions.allowed) >= _MOST_DECISIONS
+    ):
+        decisions = connection.decisions = Decisions(authorizer.version, connection.principal)
+    question = (operation, resource_type, name)
+    allowed = decisions.allowed.get(question)
+    if allowed is None:
+        allowed = _decide(authorizer, context, operation, resource_type, name)
+        if len(name) <= _LONGEST_NAME:
+            decisions.allowed[question] = allowed
+    return allowed
+
+
+def _decide(
+    authorizer: Authorizer, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
+) -> bool:
+    connection = context.connection
     return authorizer.allows(connection.principal, connection.peer_address[0], operation, resource_type, name)
 
 
 def allows_on_cluster(services: Services, context: RequestContext, operation: Operation) -> bool:
     """Return whether the client may perform `operation` on the cluster."""
     return allows(services, context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def allows_on_topic(services: Services, context: RequestContext, operation: Operation, name: str) -> bool:
+    """Return whether the client may perform `operation` on a topic."""
+    return allows(services, context, operation, ResourceType.TOPIC, name)
+
+
+def allows_on_any(
+    services: Services, context: RequestContext, operation: Operation, resource_type: ResourceType
+) -> bool:
+    """Return whether there is a resource of this type on which the client may perform `operation`."""
+    authorizer = services.authorizer
+    if authorizer is None:
+        return True
+    connection = context.connection
+    return authorizer.allows_on_any(connection.principal, connection.peer_address[0], operation, resource_type)
+
+
+def check(
+    services: Services, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
+) -> None:
+    """Raise `KafkaError` with the code for the type if the client may not perform `operation` on the resource."""
+    if not allows(services, context, operation, resource_type, name):
+        raise refusal(resource_type)
+
+
+def check_on_cluster(services: Services, context: RequestContext, *operations: Operation) -> None:
+    """Raise `KafkaError` CLUSTER_AUTHORIZATION_FAILED if the client may perform none of `operations` on the cluster."""
+    if not any(allows_on_cluster(services, context, operation) for operation in operations):
+        raise refusal(ResourceType.CLUSTER)
+
+
+def refusal_of(
+    services: Services, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
+) -> KafkaError | None:
+    """Return the error that `check` raises, or None."""
+    return None if allows(services, context, operation, resource_type, name) else refusal(resource_type)
+
+
+def refusal_of_topic(
+    services: Services, context: RequestContext, operation: Operation, name: str, topic_id: bytes, *, by_id: bool
+) -> KafkaError | None:
+    """Return the error for a topic that a request names or, with `by_id`, gives the id of; None if it is allowed.
+
+    None, too, for an id that does not exist: that is the caller's to refuse.
+    """
+    if services.authorizer is None:
+        return None
+    if not by_id:
+        return None if allows_on_topic(services, context, operation, name) else refusal(ResourceType.TOPIC)
+    topic = services.metadata.image.topics_by_id.get(topic_id)
+    if topic is None or allows_on_topic(services, context, operation, topic.name):
+        return None
+    if allows_on_topic(services, context, Operation.DESCRIBE, topic.name):
+        return refusal(ResourceType.TOPIC)
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_to_text(topic_id)}")
