@@ -7,7 +7,6 @@ from __future__ import annotations
 
 _REASONS = {
     "There is no authentication, so no credentials are stored.": "AlterUserScramCredentials",
-    "There are no quotas.": "AlterClientQuotas",
     "Metadata is in a store, not in a Raft log.": "DescribeQuorum AddRaftVoter RemoveRaftVoter",
     "The broker requests no metrics from clients; Kafka does so only with a plug-in.": """
         GetTelemetrySubscriptions PushTelemetry""",

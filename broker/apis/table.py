@@ -75,6 +75,7 @@ ROWS: dict[int, ApiRow] = {
     46: ApiRow("list_partition_reassignments", 0, 0, only_reads=True),
     47: ApiRow("offset_delete", 0, 0),
     48: ApiRow("describe_client_quotas", 0, 1, only_reads=True),
+    49: ApiRow("alter_client_quotas", 0, 1),
     50: ApiRow("describe_user_scram_credentials", 0, 0, only_reads=True),
     57: ApiRow("update_features", 0, 2),
     60: ApiRow("describe_cluster", 0, 2, only_reads=True),

@@ -25,7 +25,8 @@ entry in `apis.not_served` is removed, this map has its name, and `make docs` ha
 | `elect_leaders`, `alter_partition_reassignments`, `list_partition_reassignments` | replicas |
 | `describe_log_dirs`, `alter_replica_log_dirs` | log directories |
 | `sasl_handshake`, `sasl_authenticate`, `describe_user_scram_credentials` | authentication: refused |
-| `describe_acls`, `create_acls`, `delete_acls`, `describe_client_quotas` | access rules, quotas: there are none |
+| `describe_acls`, `create_acls`, `delete_acls` | access rules: there are none |
+| `describe_client_quotas`, `alter_client_quotas` | quotas |
 | `create_delegation_token`, `renew_delegation_token` | delegation tokens: refused |
 | `expire_delegation_token`, `describe_delegation_token` | delegation tokens: refused |
 """

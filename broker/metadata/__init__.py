@@ -7,6 +7,7 @@
 | `keys`, `values` | the keys and values in the store |
 | `image`, `image_builder` | the cluster at one revision, in memory; from one image to the next |
 | `stored_rules` | the access rules in the store and in an image |
+| `client_quotas` | client quotas: their keys, and their part of the image |
 | `revision_waits` | waits for the image to reach a revision |
 | `time_limit` | the time limit of a request that changes metadata |
 | `current_config` | the broker's configuration as it holds now |
@@ -16,7 +17,7 @@
 | `freeze` | the image stays as it is while the store does not have the cluster |
 | `registration` | broker epochs, and losses between two runs |
 | `leaders` | the controller, elections, reassignments |
-| `administration` | changes that administrators ask for: topics, properties, features, access rules |
+| `administration` | changes that administrators ask for: topics, properties, features, access rules, quotas |
 | `deleted_topics` | the records of deletions, without which no log is deleted |
 | `producer_id_blocks` | allocating producer ids |
 | `adoption` | creating topics for the logs of another broker's directories |

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from odradek.broker.metadata.client_quotas import StoredQuotas
 from odradek.broker.metadata.features import FEATURES, TRANSACTION_VERSION, level_of
 from odradek.broker.metadata.stored_rules import StoredRules
 from odradek.broker.metadata.values import DRAINING, STARTING, DeletedTopic, KnownBroker, Listener
@@ -98,6 +99,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     topic_configs: dict[str, tuple[dict[str, str], int]] = {}
     # Properties by group id, with their revision; the group need not exist (any more).
     group_configs: dict[str, tuple[dict[str, str], int]] = {}
+    client_quotas: StoredQuotas = {}
     # Partitions beyond the count in a name's record: a creation or growth is running, or was interrupted.
     uncovered: dict[bytes, dict[int, PartitionImage]] = {}
     # The levels of features as stored, with their revision.

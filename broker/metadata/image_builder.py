@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from odradek.broker.metadata.client_quotas import apply_quota
 from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.keys import DEFAULT_BROKER, TOPIC_ID_LENGTH, Keys
 from odradek.broker.metadata.store.store import KV, Batch, Change, StoreError
@@ -78,6 +79,7 @@ class _Builder:
         self._broker_configs = image.broker_configs
         self._topic_configs = dict(image.topic_configs)
         self._group_configs = dict(image.group_configs)
+        self._client_quotas = image.client_quotas
         self._features = (image.feature_levels, image.features_revision)
         self._deleted: dict[bytes, DeletedTopic | None] = {}
         self._changed: dict[bytes, None] = {}  # the topics that the next image does not share with the last one
@@ -94,6 +96,10 @@ class _Builder:
             self._apply_config(change.key, change.kv)
         elif family == b"brokers":
             self._apply_broker(change.key, change.kv)
+        elif family == b"quotas":
+            if self._client_quotas is self._image.client_quotas:
+                self._client_quotas = dict(self._client_quotas)
+            apply_quota(self._keys, self._client_quotas, change.key, change.kv)
         elif change.key == self._keys.controller:
             kv = change.kv
             self._controller = (decode_controller(kv.value).broker, kv.create_revision) if kv else (-1, 0)
@@ -197,6 +203,7 @@ class _Builder:
             broker_configs=self._broker_configs,
             topic_configs=self._topic_configs,
             group_configs=self._group_configs,
+            client_quotas=self._client_quotas,
             uncovered=uncovered,
             feature_levels=self._features[0],
             features_revision=self._features[1],

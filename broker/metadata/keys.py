@@ -14,6 +14,7 @@
   /config/topic/<name>            {name: text}
   /config/broker/<node id>        {name: text}; `default` in place of a node id: all brokers
   /config/group/<group id>        {name: text}
+  /quotas/…                       {kind: limit} of one quota entity: see `client_quotas`
   /pid/next                       ProducerIds
   /features                       {feature: level}, those that were changed
   /security/rules/<rule id>       one access rule: see `stored_rules`
@@ -49,6 +50,7 @@ class Keys:
         self.topic_configs = self.prefix + b"/config/topic/"
         self.broker_configs = self.prefix + b"/config/broker/"
         self.group_configs = self.prefix + b"/config/group/"
+        self.client_quotas = self.prefix + b"/quotas/"
         self.next_producer_id = self.prefix + b"/pid/next"
         self.features = self.prefix + b"/features"
         self.access_rules = self.prefix + b"/security/rules/"

@@ -48,7 +48,7 @@ class Number(NamedTuple):
 _DOUBLE: Final = Number("DOUBLE", None)
 _LONG: Final = Number("LONG", 2**63 - 1)
 _INT: Final = Number("INT", 2**31 - 1)
-_EPSILON: Final = 1e-6  # Kafka's: a whole number may be that far off
+_EPSILON: Final = 1e-6  # Kafka's: a value may be that much above a whole number
 
 CLIENT_KINDS: Final[Mapping[str, Number]] = {
     PRODUCER_BYTE_RATE: _LONG,  # bytes of Produce requests a second
@@ -100,7 +100,7 @@ def value_problem(entity: Entity, kind: str, value: float) -> str | None:
         return None
     if value > number.largest:
         return f"Proposed value for {kind} is too large for {'an' if number is _INT else 'a'} {number.name}."
-    if abs(int(value + _EPSILON) - value) > _EPSILON:
+    if value - int(value) > _EPSILON:
         return f"{kind} cannot be a fractional value."
     return None
 

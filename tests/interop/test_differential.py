@@ -11,7 +11,16 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.interop.conftest import KINDS
-from tests.interop.differential import cluster, configs, groups, partitions, topics, transactional_offsets, transactions
+from tests.interop.differential import (
+    cluster,
+    configs,
+    groups,
+    partitions,
+    quotas,
+    topics,
+    transactional_offsets,
+    transactions,
+)
 from tests.interop.differential.playing import Server, Step, play
 from tests.peers import server as peers
 
@@ -25,6 +34,7 @@ SCRIPTS = {
     "placement": cluster.PLACEMENT,
     "descriptions": cluster.DESCRIPTIONS,
     "security": cluster.SECURITY,
+    "client quotas": quotas.QUOTAS,
     "configs of topics": configs.OF_TOPICS,
     "configs of brokers": configs.OF_BROKERS,
     "configs of groups": configs.OF_GROUPS,

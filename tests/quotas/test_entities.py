@@ -74,6 +74,7 @@ def test_a_limit_is_accepted(kind: str, value: float) -> None:
     ("kind", "value", "text"),
     [
         ("producer_byte_rate", 1000.5, "producer_byte_rate cannot be a fractional value."),
+        ("producer_byte_rate", 0.9999999, "producer_byte_rate cannot be a fractional value."),
         ("producer_byte_rate", 0.0, "Quota producer_byte_rate must be greater than 0"),
         ("request_percentage", -5.0, "Quota request_percentage must be greater than 0"),
         ("producer_byte_rate", 1e300, "Proposed value for producer_byte_rate is too large for a LONG."),

@@ -1,9 +1,10 @@
-"""Changes of the metadata that administrators ask for: topics, properties, features, access rules, removed brokers.
+"""Changes of the metadata that administrators ask for: topics, properties, quotas, features, access rules, brokers.
 
 | module | what |
 |---|---|
 | `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |
 | `alter_configs` | changing properties at run time |
+| `client_quotas` | setting and removing client quotas |
 | `update_features` | changing the finalized levels of features |
 | `access_rules` | creating and deleting access rules |
 | `unregistration` | removing a broker for good |

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from odradek.broker.metadata.client_quotas import quota_key
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.store import KV, Delete, Op, Put
 from odradek.broker.metadata.values import PartitionState, TopicRecord, decode_partition_state, encode
+from odradek.broker.quotas.entities import entity_of
 from odradek.broker.testing.snapshots.metadata_rewrite import MetadataCopy
 from odradek.protocol.uuids import uuid_to_text
 
@@ -50,6 +52,13 @@ def test_other_keys_come_back_and_go() -> None:
     changed, gone, new = KEYS.topic_config("a"), KEYS.group_config("g"), KEYS.broker_config(None)
     then = [kv(changed, b"1"), kv(gone, b"2")]
     assert operations(then, [kv(changed, b"3"), kv(new, b"4")]) == {changed: b"1", gone: b"2", new: None}
+
+
+def test_client_quotas_come_back_and_go() -> None:
+    changed, new = (quota_key(KEYS, entity_of([("user", name)])) for name in ("alice", "bob"))
+    then = [kv(changed, b'{"producer_byte_rate":1.0}')]
+    now = [kv(changed, b'{"producer_byte_rate":2.0}'), kv(new, b"{}")]
+    assert operations(then, now) == {changed: b'{"producer_byte_rate":1.0}', new: None}
 
 
 def test_the_leader_epoch_of_a_topic_that_stayed_is_todays() -> None:
