@@ -33,7 +33,7 @@ from odradek.broker.config.listener_config import (
     listener_of,
     listener_property,
 )
-from odradek.broker.config.property import Property, Table, attribute_name
+from odradek.broker.config.property import Property, SecuredProperty, Table, attribute_name
 from odradek.broker.config.rules import broken_rules, security_protocols
 from odradek.broker.config.security_rules import broken_security_rules
 from odradek.broker.config.tables.access import AccessProperties
@@ -184,6 +184,8 @@ class BrokerConfig(
         parsed = {name: PROPERTIES[name].parse(text) for name, text in self.declared.items() if name in PROPERTIES}
         warnings = []
         for name, text in dynamic.items():
+            if isinstance(PROPERTIES.get(name), SecuredProperty):
+                continue  # only the file sets it: see `alter_configs`
             if name in PROPERTIES:
                 try:
                     parsed[name] = PROPERTIES[name].parse(text)

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.broker_config import PROPERTIES
-from odradek.broker.config.property import Property, attribute_name
+from odradek.broker.config.property import Property, SecuredProperty, attribute_name
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import MetadataImage
 
@@ -60,7 +60,11 @@ def image(*, of_all: dict[str, str] | None = None, groups: Any = None, **of_brok
     )
 
 
-@pytest.mark.parametrize("row", [row for row in PROPERTIES.values() if row.dynamic], ids=lambda row: row.name)
+CHANGEABLE = [row for row in PROPERTIES.values() if row.dynamic and not isinstance(row, SecuredProperty)]
+SECURED = [row for row in PROPERTIES.values() if isinstance(row, SecuredProperty)]
+
+
+@pytest.mark.parametrize("row", CHANGEABLE, ids=lambda row: row.name)
 def test_every_dynamic_property_changes_and_changes_back(config: CurrentConfig, row: Property[Any]) -> None:
     attribute, text = attribute_name(row.name), CHANGED.get(row.name, ANY_NUMBER)
     before = getattr(config.broker, attribute)
@@ -72,8 +76,15 @@ def test_every_dynamic_property_changes_and_changes_back(config: CurrentConfig, 
     assert getattr(config.broker, attribute) == before
 
 
+@pytest.mark.parametrize("row", SECURED, ids=lambda row: row.name)
+def test_no_stored_value_changes_a_property_of_security(config: CurrentConfig, row: Property[Any]) -> None:
+    before = getattr(config.broker, attribute_name(row.name))
+    config.apply(image(of_7={row.name: "true" if row.default is False else "1"}))
+    assert getattr(config.broker, attribute_name(row.name)) == before
+
+
 def test_every_dynamic_property_has_a_test_of_its_user() -> None:
-    assert {row.name for row in PROPERTIES.values() if row.dynamic and row.topic is None} == USERS.keys()
+    assert {row.name for row in CHANGEABLE if row.topic is None} == USERS.keys()
     assert all((Path(__file__).parents[1] / path).exists() for path in USERS.values())
 
 
