@@ -6,8 +6,9 @@ Each sentence names the property and the cure. Certificates and keys are examine
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.config.jaas import MODULES, JaasEntry, JaasError, parse_jaas
@@ -43,7 +44,7 @@ _BUILT_IN = {
 """The classes of Kafka whose work is done here; no other can be named, and none is loaded."""
 _TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 _SERVED_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
-_SERVED_MECHANISMS = ("PLAIN",)
+_SERVED_MECHANISMS = ("PLAIN", "OAUTHBEARER")
 
 
 def broken_security_rules(config: BrokerConfig) -> list[str]:
@@ -205,12 +206,19 @@ def _mechanism(config: BrokerConfig, endpoint: Endpoint, mechanism: str, *, is_e
             f'{prefix}sasl.jaas.config: it names no user; set it to {MODULES[mechanism]} required user_NAME="PASSWORD";'
         )
     if mechanism == "OAUTHBEARER":
-        yield from _tokens(its_config, prefix, is_exposed=not is_loopback(endpoint.host))
+        options = {} if entry is None else entry.options
+        yield from _tokens(its_config, prefix, options, is_exposed=not is_loopback(endpoint.host))
 
 
-def _tokens(config: ListenerConfig, prefix: str, *, is_exposed: bool) -> Iterator[str]:
+def _tokens(config: ListenerConfig, prefix: str, options: Mapping[str, str], *, is_exposed: bool) -> Iterator[str]:
+    from odradek.broker.security.authentication.tokens.unsecured_tokens import UnsecuredSettings  # loaded if used
+
     url = config.sasl_oauthbearer_jwks_endpoint_url
     if config.sasl_server_callback_handler_class == UNSECURED_VALIDATOR:
+        try:
+            UnsecuredSettings.from_options(options)
+        except ValueError as error:
+            yield f"{prefix}sasl.jaas.config: {error}"
         if is_exposed:
             yield (
                 f"{prefix}sasl.server.callback.handler.class: {UNSECURED_VALIDATOR} believes every token, so it is for"
@@ -222,7 +230,17 @@ def _tokens(config: ListenerConfig, prefix: str, *, is_exposed: bool) -> Iterato
             f"{prefix}sasl.oauthbearer.jwks.endpoint.url is not set: tokens are checked with the public keys there (an"
             f" https or file URL); for tests set {prefix}sasl.server.callback.handler.class to {UNSECURED_VALIDATOR}"
         )
-    elif not url.startswith(("https://", "file:")):
-        yield f"{prefix}sasl.oauthbearer.jwks.endpoint.url: the URL must begin with https:// or file:"
+    elif (problem := _problem_of_url(url)) is not None:
+        yield f"{prefix}sasl.oauthbearer.jwks.endpoint.url: {problem}"
     elif config.sasl_oauthbearer_allowed_urls and url not in config.sasl_oauthbearer_allowed_urls:
         yield f"{prefix}sasl.oauthbearer.jwks.endpoint.url is none of sasl.oauthbearer.allowed.urls"
+
+
+def _problem_of_url(url: str) -> str | None:
+    from odradek.broker.security.authentication.tokens.key_source import key_source  # loaded if used: 60 ms
+
+    try:
+        key_source(url, [urlsplit(url).hostname or ""])
+    except ValueError as error:
+        return str(error)
+    return None

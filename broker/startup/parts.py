@@ -19,6 +19,7 @@ from odradek.broker.apis.table import HandlerTable
 from odradek.broker.build_info import version
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
+from odradek.broker.config.security_rules import super_users
 from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.group_types import group_factories
 from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
@@ -44,9 +45,10 @@ from odradek.broker.request.authenticators import Authenticators
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
+from odradek.broker.startup.authorizer import make_authorizer
 from odradek.broker.startup.machine import Machine
 from odradek.broker.startup.metadata_store import session_seconds
-from odradek.broker.startup.security import is_audited, listener_authentication
+from odradek.broker.startup.security import Authentications, is_audited
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.messages.fetch import FetchResponse
@@ -170,7 +172,11 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         fetch_purgatory=purgatories.fetch,
         produce_purgatory=purgatories.produce,
         deletion_purgatory=purgatories.deletions,
-        authorizer=None,
+        authorizer=make_authorizer(
+            metadata, super_users(config.super_users), allow_everyone=config.allow_everyone_if_no_acl_found
+        )
+        if config.authorizer_class_name
+        else None,
         audit=audit,
         metrics=base.metrics,
         time_slices=TimeSlices(clock),
@@ -186,7 +192,9 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         most_connections=base.most_connections,
         time_slices=services.time_slices,
         new_listener=base.machine.new_listener,
-        authenticators=Authenticators(listener_authentication(config), clock, base.metrics, audit),
+        authenticators=Authenticators(
+            Authentications(config, clock, base.tasks).by_listener(), clock, base.metrics, audit
+        ),
     )
     server.on_tick.append(audit.tick)
     if is_audited(config):

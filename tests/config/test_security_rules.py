@@ -47,7 +47,7 @@ def refusals(settings: dict[str, str]) -> list[str]:
         (PLAIN | {"sasl.server.max.receive.size": "0"}, "must be at least 1"),
         (REMOTE, "SCRAM-SHA-512 without TLS, so that everybody on the way can read"),
         (OAUTH, "sasl.oauthbearer.jwks.endpoint.url is not set"),
-        (OAUTH | {"sasl.oauthbearer.jwks.endpoint.url": "http://a/keys"}, "must begin with https:// or file:"),
+        (OAUTH | {"sasl.oauthbearer.jwks.endpoint.url": "http://a/keys"}, "begins with https:// or file:/"),
         (OAUTH | {"sasl.oauthbearer.jwks.endpoint.url": "https://a/keys", "sasl.oauthbearer.allowed.urls": "https://b"},
          "is none of sasl.oauthbearer.allowed.urls"),
         (OAUTH | {"listeners": "SASL_PLAINTEXT://:9092", "sasl.server.callback.handler.class": UNSECURED_VALIDATOR},
