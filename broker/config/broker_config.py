@@ -54,6 +54,7 @@ from odradek.broker.config.tables.log import (
 )
 from odradek.broker.config.tables.network import ListenerLimitProperties, NetworkProperties
 from odradek.broker.config.tables.observability import ObservabilityProperties
+from odradek.broker.config.tables.quotas import QuotaProperties
 from odradek.broker.config.tables.sasl import OAuthBearerProperties, SaslProperties
 from odradek.broker.config.tables.tls import TlsProperties
 from odradek.broker.config.tables.topics import TopicProperties
@@ -94,6 +95,7 @@ class BrokerConfig(
     ConsumerGroupProperties,
     GroupProperties,
     TransactionProperties,
+    QuotaProperties,
     ObservabilityProperties,
     Table,
 ):

@@ -4,7 +4,8 @@ A topic names its new total of partitions; a total that is not larger than the c
 name the replicas of each new partition: as many as the others have, on live brokers, else INVALID_REPLICA_ASSIGNMENT.
 Each topic succeeds or fails independently: UNKNOWN_TOPIC_OR_PARTITION; a topic that is named twice is INVALID_REQUEST.
 A topic with which the request would create more than 10,000 partitions is POLICY_VIOLATION. Differs from Kafka, where
-it is UNKNOWN_SERVER_ERROR. Versions 1 and 3 change only what the client supports of throttling, which is not built.
+it is UNKNOWN_SERVER_ERROR. New partitions are charged to the quota of controller mutations (KIP-599): from version 3 on
+a topic over the quota is THROTTLING_QUOTA_EXCEEDED; earlier it grows, and the client is throttled.
 
 The response is sent when this broker leads its new partitions. If that takes longer than the timeout, the partitions
 exist nevertheless, and REQUEST_TIMED_OUT reports that they may not be usable yet.
@@ -19,6 +20,7 @@ from odradek.broker.metadata.administration.topics import grow_topic
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.request.throttling import MutationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -27,12 +29,15 @@ from odradek.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
+_FIRST_VERSION_WITH_STRICT_QUOTA = 3
+
 
 async def handle(
     services: Services, context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     named = Counter(topic.name for topic in request.topics)
     topics = {topic.name: topic for topic in request.topics}.values()
+    quota = services.throttling.mutations(context, _FIRST_VERSION_WITH_STRICT_QUOTA)
     time_slice = services.time_slices.begin(context.connection)
     results = []
     left = MAX_PARTITIONS
@@ -43,7 +48,7 @@ async def handle(
             if growth > left:
                 results.append(CreatePartitionsTopicResult(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS))
                 continue
-            result = await _grow(services, request, topic, named[topic.name])
+            result = await _grow(services, request, topic, named[topic.name], quota)
             if result.error_code == ErrorCode.NONE:
                 left -= growth
             results.append(result)
@@ -52,7 +57,7 @@ async def handle(
         for result in grown:
             result.error_code = ErrorCode.REQUEST_TIMED_OUT
             result.error_message = "The partitions were created but may not be usable yet."
-    return CreatePartitionsResponse(results=results)
+    return CreatePartitionsResponse(quota.throttle_ms(), results)
 
 
 def error_response(request: CreatePartitionsRequest, code: ErrorCode, message: str) -> CreatePartitionsResponse:
@@ -68,13 +73,17 @@ def _growth(services: Services, topic: CreatePartitionsTopic) -> int:
 
 
 async def _grow(
-    services: Services, request: CreatePartitionsRequest, topic: CreatePartitionsTopic, times_named: int
+    services: Services,
+    request: CreatePartitionsRequest,
+    topic: CreatePartitionsTopic,
+    times_named: int,
+    quota: MutationQuota,
 ) -> CreatePartitionsTopicResult:
     if times_named > 1:
         return CreatePartitionsTopicResult(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     assignments = None if topic.assignments is None else [each.broker_ids for each in topic.assignments]
     try:
-        await grow_topic(services.metadata, topic.name, topic.count, assignments, request.validate_only)
+        await grow_topic(services.metadata, topic.name, topic.count, assignments, request.validate_only, quota.take)
     except KafkaError as error:
         return CreatePartitionsTopicResult(topic.name, error.code, error.detail or None)
     return CreatePartitionsTopicResult(topic.name)

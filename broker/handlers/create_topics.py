@@ -9,6 +9,9 @@ the topic id.
 The response is sent when this broker leads its partitions, so that the client's next request finds them. If that takes
 longer than the timeout, the topic exists nevertheless, and REQUEST_TIMED_OUT reports that it may not be usable yet.
 When the client disconnects, the remaining topics are not created.
+
+A valid topic is charged to the quota of controller mutations (KIP-599), also when it is only validated. From version 6
+on a topic over the quota is THROTTLING_QUOTA_EXCEEDED; earlier it is created, and the client throttled.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.request.throttling import MutationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -33,11 +37,14 @@ from odradek.protocol.messages.create_topics import (
 )
 from odradek.protocol.schema import ZERO_UUID
 
+_FIRST_VERSION_WITH_STRICT_QUOTA = 6
+
 
 async def handle(services: Services, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     named = Counter(topic.name for topic in request.topics)
     too_many = _partitions_count(services, request, named) > MAX_PARTITIONS
     results: dict[str, CreatableTopicResult] = {}
+    quota = services.throttling.mutations(context, _FIRST_VERSION_WITH_STRICT_QUOTA)
     time_slice = services.time_slices.begin(context.connection)
     with time_limit(request.timeout_ms):
         for topic in request.topics:
@@ -48,13 +55,13 @@ async def handle(services: Services, context: RequestContext, request: CreateTop
                 result = _failure(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
             else:
                 try:
-                    result = await _create(services, topic, request)
+                    result = await _create(services, topic, request, quota)
                 except KafkaError as error:
                     result = _failure(topic.name, error.code, error.detail)
             results[topic.name] = result
     rows = list(results.values())
     await _wait_until_usable(services, rows, request)
-    return CreateTopicsResponse(topics=rows)
+    return CreateTopicsResponse(quota.throttle_ms(), rows)
 
 
 def error_response(request: CreateTopicsRequest, code: ErrorCode, message: str) -> CreateTopicsResponse:
@@ -71,7 +78,9 @@ def _partitions_count(services: Services, request: CreateTopicsRequest, named: C
     return count
 
 
-async def _create(services: Services, topic: CreatableTopic, request: CreateTopicsRequest) -> CreatableTopicResult:
+async def _create(
+    services: Services, topic: CreatableTopic, request: CreateTopicsRequest, quota: MutationQuota
+) -> CreatableTopicResult:
     assignments = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
     if len(assignments) != len(topic.assignments):
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition has more than one replica assignment.")
@@ -83,6 +92,7 @@ async def _create(services: Services, topic: CreatableTopic, request: CreateTopi
         assignments,
         {config.name: config.value for config in topic.configs},
         request.validate_only,
+        quota.take,
     )
     return _result(services, created)
 

@@ -4,6 +4,9 @@ Each topic succeeds or fails independently: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_
 or by name and id, is INVALID_REQUEST, in one row of the response. If delete.topic.enable is false, the whole request is
 TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3). The response is sent when the partitions are removed from
 this broker, so that the name can be used again at once; the files are deleted after file.delete.delay.ms.
+
+The partitions are charged to the quota of controller mutations (KIP-599): from version 5 on a topic over the quota is
+THROTTLING_QUOTA_EXCEEDED; earlier it is deleted, and the client throttled.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
+from odradek.broker.request.throttling import MutationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -25,6 +29,7 @@ from odradek.protocol.messages.delete_topics import (
 from odradek.protocol.schema import ZERO_UUID
 
 _FIRST_VERSION_WITH_DISABLED = 3
+_FIRST_VERSION_WITH_STRICT_QUOTA = 5
 
 Naming = tuple[str | None, bytes]
 """The name and the id of a topic in a request; None and the zero id mean that it is missing."""
@@ -37,15 +42,16 @@ async def handle(services: Services, context: RequestContext, request: DeleteTop
         raise KafkaError(code, "Topic deletion is disabled.")
     image = services.metadata.image
     named = Counter((state.name, state.topic_id) for state in _states(request))
+    quota = services.throttling.mutations(context, _FIRST_VERSION_WITH_STRICT_QUOTA)
     time_slice = services.time_slices.begin(context.connection)
     results = []
     with time_limit(request.timeout_ms):
         for naming in named:
             await time_slice.step()
             if not (naming[0] is None and _is_named_too(image, named, naming[1])):
-                results.append(await _delete(services, image, named, naming))
+                results.append(await _delete(services, image, named, naming, quota))
     await _wait_until_gone(services, results, request.timeout_ms)
-    return DeleteTopicsResponse(responses=results)
+    return DeleteTopicsResponse(quota.throttle_ms(), results)
 
 
 def error_response(request: DeleteTopicsRequest, code: ErrorCode, message: str) -> DeleteTopicsResponse:
@@ -54,7 +60,7 @@ def error_response(request: DeleteTopicsRequest, code: ErrorCode, message: str) 
 
 
 async def _delete(
-    services: Services, image: MetadataImage, named: Counter[Naming], naming: Naming
+    services: Services, image: MetadataImage, named: Counter[Naming], naming: Naming, quota: MutationQuota
 ) -> DeletableTopicResult:
     name, topic_id = naming
     topic = image.topics.get(name) if name is not None else None
@@ -64,7 +70,7 @@ async def _delete(
     if topic is not None and (None, topic.topic_id) in named:
         return _failure(name, topic.topic_id, KafkaError(ErrorCode.INVALID_REQUEST, "It is named by its id as well."))
     try:
-        deleted = await delete_topic(services.metadata, name=name, topic_id=topic_id)
+        deleted = await delete_topic(services.metadata, name=name, topic_id=topic_id, charge=quota.take)
     except KafkaError as error:
         return _failure(name, topic_id, error)
     return DeletableTopicResult(deleted.name, deleted.topic_id)

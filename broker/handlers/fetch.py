@@ -19,6 +19,7 @@ partitions wake it.
   that it was sent last, and on each append. If it is below the start of the log, or above its end with an epoch that is
   unknown here, it gets both in its OFFSET_OUT_OF_RANGE row.
 - From version 16 on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH carry the current leader (KIP-951).
+- A consumer whose quota is over gets no records, and the throttle time (`request.throttled_fetch`).
 - Up to version 5 KAFKA_STORAGE_ERROR becomes NOT_LEADER_OR_FOLLOWER, which those clients retry.
 
 Records are slices of segment files, which the transport sends from the file. Less than 32 KiB of a partition are read
@@ -38,6 +39,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import current_leader
 from odradek.broker.request.row_errors import as_row_error
 from odradek.broker.request.services import Services
+from odradek.broker.request.throttled_fetch import with_quotas
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.storage.log_slice import LogSlice
 from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError
@@ -96,6 +98,7 @@ def handle(
         fetch = services.fetch_sessions.begin(request, context.api_version, from_follower=replica_id >= 0)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
+    fetch = with_quotas(fetch, services, context, replica_id)
     reading = _Reading(services, context, request, fetch, replica_id, broker_epoch)
     if len(fetch.partitions) > _LONG:
         return _answer_in_slices(services, context, request, reading)
@@ -162,7 +165,7 @@ class _Reading:
         replica_id: int,
         broker_epoch: int,
     ) -> None:
-        self.max_bytes = min(request.max_bytes, services.config.fetch_max_bytes)
+        self.max_bytes = min(request.max_bytes, services.config.fetch_max_bytes, fetch.most_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
         self.read_committed = request.isolation_level == _READ_COMMITTED
         self._services = services
@@ -211,7 +214,7 @@ class _Reading:
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
         """Build the response, which owns the slices from then on."""
         response = self._fetch.respond(rows)
-        if response.error_code:
+        if response.error_code or response.throttle_time_ms:
             _release(rows)
         elif self.replica_id >= 0:
             self._services.metrics.replication_bytes_out += sum(self.sizes.values())
@@ -244,7 +247,9 @@ class _Reading:
                 partition.metrics.failed_fetch_requests += 1
             row = self._failed(wanted, error)
             if self.replica_id >= 0 and error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-                _add_bounds(row, partition)
+                # Differs from Kafka: a follower there sends ListOffsets, which another topic of the name may answer.
+                row.log_start_offset = partition.log.log_start_offset
+                row.diverging_epoch = EpochEndOffset(partition.leader_epoch, partition.log.log_end_offset)
             return row
         except Exception as error:  # noqa: BLE001 - a defect fails this partition only
             partition.metrics.failed_fetch_requests += 1
@@ -385,13 +390,6 @@ class ParkedFetch(DelayedFetch):
 
 def _error_row(wanted: FetchPartition, code: ErrorCode) -> PartitionData:
     return PartitionData(wanted.partition, code, -1, -1, -1, _NO_EPOCH, _NO_LEADER, _NO_SNAPSHOT, records=b"")
-
-
-def _add_bounds(row: PartitionData, partition: Partition) -> None:
-    """Add the bounds of the log to the OFFSET_OUT_OF_RANGE row of a follower."""
-    # Differs from Kafka: a follower there sends ListOffsets, which a topic of the same name, created again, may answer.
-    row.log_start_offset = partition.log.log_start_offset
-    row.diverging_epoch = EpochEndOffset(partition.leader_epoch, partition.log.log_end_offset)
 
 
 def _release(rows: Sequence[Row]) -> None:

@@ -13,7 +13,8 @@ it, with num.partitions and default.replication.factor; it is answered when it c
 UNKNOWN_TOPIC_OR_PARTITION; an invalid name is INVALID_TOPIC_EXCEPTION. Differs from Kafka, whose first answer is
 UNKNOWN_TOPIC_OR_PARTITION, and the client retries. Of the internal topics only that of groups is created, by the group
 coordinator: nothing uses the others yet. As in Kafka, no topic is created if all would have more than 10,000 partitions
-together. When the client disconnects, creation stops.
+together. When the client disconnects, creation stops. The partitions are charged to the client's quota of controller
+mutations (KIP-599), which throttles and refuses nothing here.
 
 A partition without a leader is LEADER_NOT_AVAILABLE; if its leader has no listener of the client's name, it is
 LISTENER_NOT_FOUND from version 6 on. `offline_replicas` (from version 5 on) are those on brokers that are not alive.
@@ -33,6 +34,7 @@ from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS,
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import administrator, broker_endpoints
 from odradek.broker.request.services import Services
+from odradek.broker.request.throttling import MutationQuota
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -49,6 +51,7 @@ from odradek.protocol.schema import ZERO_UUID
 _LOG = StructuredLogger(__name__)
 
 _FIRST_VERSION_WITH_LISTENER_ERRORS = 6
+_NO_VERSION_WITH_STRICT_QUOTA = 0x7FFF
 
 
 def handle(
@@ -82,6 +85,7 @@ async def _create_and_respond(
     services: Services, context: RequestContext, request: MetadataRequest, names: list[str], missing: list[str]
 ) -> MetadataResponse:
     errors: dict[str, ErrorCode] = {}
+    quota = services.throttling.mutations(context, _NO_VERSION_WITH_STRICT_QUOTA)
     time_slice = services.time_slices.begin(context.connection)
     if len(missing) * services.config.num_partitions > MAX_PARTITIONS:
         _LOG.warning("topics not created: too many partitions for one request", topics=len(missing))
@@ -89,20 +93,23 @@ async def _create_and_respond(
     for name in missing:
         await time_slice.step()
         try:
-            await _create(services, name)
+            await _create(services, name, quota)
         except KafkaError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another client has just created it
                 errors[name] = error.code
-    return await services.time_slices.finish(_respond(services, context, request, names, errors), context.connection)
+    respond = _respond(services, context, request, names, errors)
+    response = await services.time_slices.finish(respond, context.connection)
+    response.throttle_time_ms = quota.throttle_ms()
+    return response
 
 
-async def _create(services: Services, name: str) -> None:
+async def _create(services: Services, name: str, quota: MutationQuota) -> None:
     if name == CONSUMER_OFFSETS:
         await services.groups.create_topic()
         return
     if name in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is not in use")
-    await create_topic(services.metadata, name)
+    await create_topic(services.metadata, name, charge=quota.take)
     await services.partitions.settled()
 
 

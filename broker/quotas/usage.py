@@ -19,11 +19,12 @@ _THROTTLE_WINDOWS: Final = Windows(2, 30.0)  # of Kafka's averages: metrics.num.
 class Usage:
     """A measured rate and its limit. `used_at` is the time of the last call."""
 
-    __slots__ = ("_longest_ms", "_samples", "_throttles", "limit", "used_at")
+    __slots__ = ("_blocked_until", "_longest_ms", "_samples", "_throttles", "limit", "used_at")
 
     def __init__(self, windows: Windows, limit: float, now: float, *, longest_ms: int = _LONGEST_MS) -> None:
         self.limit = limit
         self.used_at = now
+        self._blocked_until = now
         self._longest_ms = longest_ms
         self._samples = Samples(windows)
         self._throttles: Samples | None = None
@@ -37,12 +38,24 @@ class Usage:
         """Record a value that the next `charge` or `throttle_ms` counts; a negative one takes back an earlier one."""
         self._samples.record(value, now)
 
+    @property
+    def most_at_once(self) -> float:
+        """The largest value that is not over the limit by itself, if nothing else was recorded."""
+        windows = self._samples.windows
+        return self.limit * max(1, windows.number - 1) * windows.seconds
+
+    def borrow(self, value: float, now: float) -> None:
+        """Record a value above `most_at_once`; until the limit has made up for it, `throttle_ms` is above 0."""
+        self._samples.record(value, now)
+        self._blocked_until = now + value / self.limit
+
     def throttle_ms(self, now: float) -> int:
         """Return the throttle time for what was recorded, in milliseconds."""
         rate, limit = self._samples.rate(now), self.limit
-        if rate <= limit:
-            return 0
-        return min(rounded_ms((rate - limit) / limit * self._samples.span(now)), self._longest_ms)
+        seconds = max(self._blocked_until - now, 0.0)
+        if rate > limit:
+            seconds = max(seconds, (rate - limit) / limit * self._samples.span(now))
+        return min(rounded_ms(seconds), self._longest_ms)
 
     def record_throttle(self, milliseconds: int, now: float) -> None:
         """Record that the client was throttled, for `average_throttle_ms`."""

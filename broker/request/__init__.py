@@ -8,6 +8,7 @@ Both `server` and `handlers` import this package; it imports neither.
 | `handler` | a handler, and the row that describes its API |
 | `services` | the parts of the broker that handlers may use |
 | `time_slices` | long requests executed a few milliseconds at a time |
+| `throttling`, `throttled_fetch` | client quotas: what a request is charged with; a Fetch that is over its quota |
 | `endpoints` | the addresses of brokers and leaders, for the client of a request |
 | `authentication`, `authenticators` | the authentication of a connection: SASL; its beginning |
 | `audit`, `audited_changes` | the audit log: who did what, and who was refused; what counts as a change |

@@ -33,6 +33,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     `last_header` is the header of the last request, or of an earlier one if that was unusually long. `is_disconnected`
     is true when the client has closed its side, so that long work for it can stop. `principal` is who its requests act
     for; `decisions` are those of the authorizer, if there is one. `authentication` is None on a listener without SASL.
+    `throttle_ms`: for how long the client must not be read after its next response, because a quota is over.
     """
 
     listener_name: str
@@ -45,10 +46,15 @@ class ConnectionContext(msgspec.Struct, eq=False):
     principal: Principal = ANONYMOUS
     authentication: Authentication | None = None
     decisions: Decisions | None = None
+    throttle_ms: int = 0
 
 
 class RequestContext(msgspec.Struct, eq=False):
-    """The header of a request and the connection that it came on. `received_at` is monotonic, in seconds."""
+    """The header of a request and the connection that it came on. `received_at` is monotonic, in seconds.
+
+    `size` is that of the frame, in bytes. `loop_seconds` is the time that it took of the event loop, as far as it was
+    measured: see `throttling`.
+    """
 
     api_key: int
     api_version: int
@@ -56,6 +62,8 @@ class RequestContext(msgspec.Struct, eq=False):
     client_id: str | None
     received_at: float
     connection: ConnectionContext
+    size: int = 0
+    loop_seconds: float = 0.0
 
     @property
     def listener_name(self) -> str:

@@ -18,6 +18,7 @@ from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.audit import Audit
+from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.security.access.authorizer import Authorizer
 from odradek.protocol.messages.fetch import FetchResponse
@@ -43,6 +44,7 @@ class Services:
     authorizer: Authorizer | None
     """None: everybody may do everything."""
     audit: Audit
+    throttling: Throttling
     metrics: Metrics
     time_slices: TimeSlices
     advertised_versions: Mapping[int, tuple[int, int]]

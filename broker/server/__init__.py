@@ -4,9 +4,9 @@
 |---|---|
 | `server`, `listener`, `accepting` | all listeners; one listener; accepting connections |
 | `reserved_ports` | the ports of a broker that is stopped and starts again |
-| `connections`, `connection` | the open connections; one of them |
+| `connections`, `connection`, `connection_state` | the open connections; one of them; its states |
 | `sasl_gate` | what a client may ask before it has authenticated |
-| `dispatch`, `routes` | from a request to its handler and back; the route of each API version |
+| `dispatch`, `routes`, `request_log` | from a request to its handler and back; the route of each API version |
 | `flow_control`, `transport`, `page_cache` | unsent bytes; the seam to sockets, for TLS; whether a file is in memory |
 | `http`, `http_sockets`, `http_host` | HTTP: connections; listening sockets; the allowed Host headers |
 | `status`, `exposition` | its pages `/healthz`, `/readyz` and `/metrics`; the text of `/metrics`, family by family |

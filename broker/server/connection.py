@@ -9,16 +9,15 @@
             └ enough is waiting, or all hold too much (`Connections.may_receive`): reading stops
 ```
 
-| state | reads | executes | ends |
-|---|---|---|---|
-| open | yes | yes | by `finish`, `close`, the peer, or an error of the peer |
-| finishing | no | requests that were received completely | when nothing is left to execute or to send |
-| closed | no | no | |
+`connection_state` has the states of a connection.
 
 If a peer closes its side, the requests that it sent before are executed (a producer with acks=0 may send and
 disconnect), as in Kafka; a request that waits for other clients is cancelled. A protocol error of the peer closes its
 connection with one log line, after the kernel has taken the responses to earlier requests, including a parked one.
 However a connection ends, its parked request, its file slices and its descriptor are released.
+
+A client whose quota is over is muted after its answer, for the throttle time: nothing more of it is read or executed
+(KIP-219). A muted connection may become idle; stopping the broker ends the pause.
 
 Fairness: a turn receives up to 1 MiB and executes up to 32 requests, then other connections have their turns.
 
@@ -29,24 +28,23 @@ clients.
 
 from __future__ import annotations
 
-import errno
-from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.broker.request.context import CloseConnection, ConnectionContext
 from odradek.broker.request.time_slices import ClientDisconnected
+from odradek.broker.server.connection_state import State
 from odradek.broker.server.flow_control import Outbox
 from odradek.broker.server.routes import Answered, Answers, Pending
-from odradek.broker.server.sasl_gate import SaslGate
-from odradek.broker.server.transport import Transport
+from odradek.broker.server.sasl_gate import gated
+from odradek.broker.server.transport import PEER_DISCONNECTED, Transport
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.waiting import Timer
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.framing import FrameReader
 
 if TYPE_CHECKING:
     from odradek.broker.server.connections import Connections
-    from odradek.broker.server.dispatch import Dispatcher
 
 _LOG: Final = StructuredLogger(__name__)
 
@@ -61,19 +59,6 @@ AHEAD_LIMIT: Final = 1024 * 1024
 UNSENT_LIMIT: Final = 256 * 1024
 """Response bytes that a peer may leave unread before its next request must wait."""
 _PROGRESS_BYTES: Final = 1024  # fewer bytes without a whole request do not count as activity
-
-
-_PEER_DISCONNECTED: Final = frozenset(
-    {errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENOTCONN}
-)
-
-
-class State(Enum):
-    """The states in the module's table."""
-
-    OPEN = "open"
-    FINISHING = "finishing"
-    CLOSED = "closed"
 
 
 class _Sending(NamedTuple):
@@ -94,6 +79,7 @@ class Connection:
         "_loop",
         "_memory",
         "_monotonic",
+        "_mute",
         "_outbox",
         "_peer_error",
         "_pending",
@@ -110,7 +96,7 @@ class Connection:
     def __init__(self, connections: Connections, transport: Transport, context: ConnectionContext) -> None:
         self.context = context
         self._connections = connections
-        self._dispatcher = _dispatcher(connections, context)
+        self._dispatcher = gated(connections.dispatcher, context)
         self._loop = connections.loop
         self._monotonic = connections.clock.monotonic
         self._transport = transport
@@ -121,6 +107,7 @@ class Connection:
         )
         self._outbox = Outbox(transport, self._loop, connections.run_in_thread, self._sent, self._failed)
         self._pending: Pending | None = None
+        self._mute: Timer | None = None  # the end of a pause
         self._held: Answers | None = None  # sent by `send_held`
         self._peer_error: RemoteProtocolError | None = None  # found behind a parked request
         self._sending: list[_Sending] = []
@@ -170,7 +157,7 @@ class Connection:
         if self._state is State.OPEN:
             self._state = State.FINISHING
             self._read(on=False)
-            self._turn()
+            self._unmute()
 
     def close(self, reason: str, *, resets: bool = False) -> None:
         """Close now, in any state; with `resets` so that the client sees a reset."""
@@ -178,6 +165,8 @@ class Connection:
             return
         self._state = State.CLOSED
         self.context.is_disconnected = True
+        if self._mute is not None:
+            self._mute.cancel()
         self._read(on=False)
         self._held = None
         self._reader.discard()
@@ -252,6 +241,8 @@ class Connection:
                 more = self._dispatcher.finish(answered, answers)
                 if more is not None:
                     self._park(more)
+                if self.context.throttle_ms:
+                    self._begin_mute()
             if self._pending is None:
                 self._execute_frames(answers)
             self._reader.settle()
@@ -286,7 +277,7 @@ class Connection:
         if self._peer_error is not None:
             raise self._peer_error
         for _ in range(TURN_REQUESTS):
-            if self._outbox.unsent > UNSENT_LIMIT:
+            if self._outbox.unsent > UNSENT_LIMIT or self._mute is not None:
                 return
             frame = self._reader.next_frame()
             if frame is None:
@@ -295,12 +286,26 @@ class Connection:
             if pending is not None:
                 self._park(pending)
                 return
+            if self.context.throttle_ms:
+                self._begin_mute()
             if answers.splices or len(answers.out) > UNSENT_LIMIT:
                 self._send(answers)
                 answers.clear()
         if not self._scheduled:
             self._scheduled = True
             self._loop.call_soon(self._turn)
+
+    def _begin_mute(self) -> None:
+        milliseconds, self.context.throttle_ms = self.context.throttle_ms, 0
+        if self._state is State.OPEN and self._mute is None:
+            self._read(on=False)
+            self._mute = self._connections.timers.call_later(milliseconds / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        if self._mute is not None:
+            self._mute.cancel()
+            self._mute = None
+        self._turn()
 
     def _park(self, pending: Pending) -> None:
         self._pending = pending
@@ -347,7 +352,7 @@ class Connection:
             # A client that waits for a large answer sends nothing: stopping and resuming to read would add four system
             # calls to a Fetch of 1 MiB. If bytes have come nevertheless, reading stops.
             has_room = unsent <= UNSENT_LIMIT or (self._reading and not self._reader.buffered)
-            self._read(on=has_room and not self._has_enough())
+            self._read(on=has_room and self._mute is None and not self._has_enough())
         elif self._state is State.FINISHING and not unsent and not self.is_busy:
             self.close("finished")
 
@@ -384,14 +389,8 @@ class Connection:
             _LOG.warning(
                 "connection closed", peer=self.context.peer_address, listener=self.context.listener_name, reason=error
             )
-        elif not isinstance(error, OSError) or error.errno not in _PEER_DISCONNECTED:
+        elif not isinstance(error, OSError) or error.errno not in PEER_DISCONNECTED:
             _LOG.exception(
                 "connection failed", error, peer=self.context.peer_address, listener=self.context.listener_name
             )
         self.close(str(error))
-
-
-def _dispatcher(connections: Connections, context: ConnectionContext) -> Dispatcher | SaslGate:
-    if context.authentication is None:
-        return connections.dispatcher
-    return SaslGate(connections.dispatcher, context.authentication)

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from odradek.broker import waiting
 from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.rules import connection_overrides
@@ -71,6 +72,7 @@ class Connections:
         config.on_change(self._config_changed)
         self.dispatcher = dispatcher
         self.clock = clock
+        self.timers = waiting.timers(clock)
         self.loop = loop
         self.run_in_thread = run_in_thread
         limit = config.broker.queued_max_request_bytes

@@ -15,6 +15,9 @@ frame ─► header ─► route (api key, version) ─► body ─► handler �
 | any other exception of a handler | logged with its traceback, counted, UNKNOWN_SERVER_ERROR |
 | an error of an API without a response (Produce with acks=0) | the connection is closed, as in Kafka |
 
+While a client has a quota (`throttling` is not None), each request is charged to its client before the response is
+encoded; the connection reads the throttle time from its context.
+
 A handler that answers at once needs no task. Long work runs in slices (`request.time_slices`), and each is a Pending of
 its own: a large frame is decoded in steps; a handler may return steps instead of a response; and a response that came
 from either, or from a coroutine, is encoded in steps, because it may be large.
@@ -23,7 +26,6 @@ from either, or from a coroutine, is encoded in steps, because it may be large.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Mapping
 from typing import Any, Final, cast
 
@@ -31,8 +33,10 @@ from odradek.broker.clock import Clock
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
 from odradek.broker.request.context import CloseConnection, ConnectionContext, RequestContext
 from odradek.broker.request.handler import Handler, Result
+from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import ClientDisconnected, Steps, TimeSlices, is_steps
 from odradek.broker.server.flow_control import FileSlice, release_all
+from odradek.broker.server.request_log import log_request, request_fields
 from odradek.broker.server.routes import API_VERSIONS, Answers, Pending, Route, Routes
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
@@ -43,7 +47,6 @@ from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRespon
 from odradek.protocol.schema import Message
 
 _LOG: Final = StructuredLogger(__name__)
-_REQUEST_LOG: Final = StructuredLogger("odradek.broker.request")
 _pack_size_into: Final = SIZE_PREFIX.pack_into
 _CLOSING: Final = (RemoteProtocolError, CloseConnection, ClientDisconnected)
 _EXPECTED: Final = (KafkaError, *_CLOSING)
@@ -74,6 +77,7 @@ class Dispatcher:
         self._metrics = metrics
         self._monotonic = clock.monotonic
         self._handlers = handlers
+        self.throttling: Throttling | None = None
         self.routes = Routes(handlers, metrics)
         self._routes = self.routes.by_version
 
@@ -95,7 +99,7 @@ class Dispatcher:
             self._answer_unknown_api_versions(correlation_id, answers)
             return None
         received_at = answers.received_at
-        context = RequestContext(api_key, version, correlation_id, client_id, received_at, connection)
+        context = RequestContext(api_key, version, correlation_id, client_id, received_at, connection, len(frame))
         try:
             if len(frame) > self._large:
                 request, pending = self._begin_large(route, context, frame, offset, answers)
@@ -116,6 +120,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - the one place that turns exceptions into responses
             result = self._error_response(route, metrics, context, request, error)
         answers.now = handled = self._monotonic()
+        context.loop_seconds += handled - started
         if result is None or type(result) is route.response:
             self._respond(route, metrics, context, request, result, answers)
             answers.answered.append((metrics, received_at, started, handled, handled))
@@ -126,7 +131,7 @@ class Dispatcher:
         if isinstance(result, asyncio.Future):
             return Pending(route, metrics, context, request, result, started, handled)
         in_slices = not route.carries_records  # then the answer is short, or made in steps
-        future: asyncio.Future[Result] = asyncio.ensure_future(result)
+        future: asyncio.Future[Result] = self._task(result, context)
         return Pending(route, metrics, context, request, future, started, handled, in_slices)
 
     def refuse(self, frame: memoryview, connection: ConnectionContext, answers: Answers, code: ErrorCode) -> None:
@@ -148,6 +153,10 @@ class Dispatcher:
         if route is None:
             raise RemoteProtocolError(f"API key {api_key} version {version} is not served")
         return route
+
+    def _task(self, work: Any, context: RequestContext) -> Any:
+        """Start the rest of a request as a task, whose time is measured if clients have quotas."""
+        return asyncio.ensure_future(work if self.throttling is None else self.throttling.measure(work, context))
 
     def check_size(self, api_key: int, size: int) -> None:
         """Raise RemoteProtocolError if a frame of `size` bytes is too large for a request of this API."""
@@ -175,6 +184,7 @@ class Dispatcher:
             pending.encoded = None
             result = self._error_response(route, pending.metrics, context, request, error)
         if pending.encoded is None and pending.in_slices and result is not None:
+            self._charge(context, request, result)
             pending.encoded = bytearray(route.pack_response_start(0, context.correlation_id)), []
             encoding = self._encode_in_steps(pending, result, *pending.encoded)
             try:
@@ -183,10 +193,11 @@ class Dispatcher:
                 pass
             else:
                 self._metrics.requests_in_flight += 1
-                pending.future = asyncio.ensure_future(self._time_slices.finish(encoding, context.connection))
+                pending.future = self._task(self._time_slices.finish(encoding, context.connection), context)
                 return pending
         if pending.encoded is not None:
             answers.append_encoded(*pending.encoded)
+            self._charge_rest(context, request, answers)
         else:
             self._respond(route, pending.metrics, context, request, result, answers)
         times = (context.received_at, pending.started, pending.handled, answers.now)
@@ -233,7 +244,8 @@ class Dispatcher:
         self._metrics.requests_in_flight += 1
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         pending = Pending(route, route.metrics(None), context, None, future, answers.now, answers.now, True)
-        pending.future = asyncio.ensure_future(self._decode_and_handle(pending, decoding))
+        context.loop_seconds = self._monotonic() - answers.now
+        pending.future = self._task(self._decode_and_handle(pending, decoding), context)
         return None, pending
 
     async def _decode_and_handle(self, pending: Pending, decoding: Steps[tuple[Any, int]]) -> Result:
@@ -275,8 +287,7 @@ class Dispatcher:
             route.release_slices(response)
             raise
         route.count_errors(response, route.errors)
-        if _REQUEST_LOG.enabled_for(logging.DEBUG):
-            _log_request(pending.metrics, context, self._monotonic())
+        log_request(pending.metrics, context, self._monotonic())
 
     def _record_software(self, connection: ConnectionContext, request: Any, response: Any) -> None:
         if request.client_software_name and not connection.client_software_name and not response.error_code:
@@ -295,6 +306,8 @@ class Dispatcher:
         response: Result,
         answers: Answers,
     ) -> None:
+        if self.throttling is not None:
+            self._charge(context, request, response)
         if response is not None:
             try:
                 self._encode(route, context.correlation_id, response, answers)
@@ -303,8 +316,22 @@ class Dispatcher:
                 assert response is not None
                 self._encode(route, context.correlation_id, response, answers)
             route.count_errors(response, route.errors)
-        if _REQUEST_LOG.enabled_for(logging.DEBUG):
-            _log_request(metrics, context, answers.now)
+        if self.throttling is not None:
+            self._charge_rest(context, request, answers)
+        log_request(metrics, context, answers.now)
+
+    def _charge(self, context: RequestContext, request: Message | None, response: Result) -> None:
+        """Charge the client with a request whose response is about to be encoded."""
+        if self.throttling is not None:
+            self.throttling.charge(context, request, response, context.loop_seconds)
+            context.loop_seconds = 0.0
+
+    def _charge_rest(self, context: RequestContext, request: Message | None, answers: Answers) -> None:
+        """Charge the client with the time since `_charge`."""
+        if self.throttling is not None:
+            now = self._monotonic()
+            self.throttling.charge_time(context, request, context.loop_seconds + now - answers.now)
+            answers.now = now
 
     @staticmethod
     def _encode(route: Route, correlation_id: int, response: Message, answers: Answers) -> None:
@@ -342,7 +369,7 @@ class Dispatcher:
 
     def _record_unexpected(self, error: BaseException, metrics: ApiMetrics, context: RequestContext) -> None:
         self._metrics.unexpected_errors += 1
-        _LOG.exception("request failed", error, **_request_fields(metrics, context))
+        _LOG.exception("request failed", error, **request_fields(metrics, context))
 
     def _answer_unknown_api_versions(self, correlation_id: int, answers: Answers) -> None:
         handler = self._handlers[API_VERSIONS]
@@ -368,20 +395,3 @@ def _malformed(route: Route, version: int, error: Exception) -> RemoteProtocolEr
 
 def _unencodable(error: Exception) -> LocalProtocolError:
     return LocalProtocolError(f"a response cannot carry one of its values: {error}")
-
-
-def _request_fields(metrics: ApiMetrics, context: RequestContext) -> dict[str, Any]:
-    return {
-        "api": metrics.name,
-        "version": context.api_version,
-        "client_id": context.client_id,
-        "peer": context.peer_address,
-        "listener": context.listener_name,
-        "correlation_id": context.correlation_id,
-    }
-
-
-def _log_request(metrics: ApiMetrics, context: RequestContext, now: float) -> None:
-    _REQUEST_LOG.debug(
-        "request answered", **_request_fields(metrics, context), ms=round((now - context.received_at) * 1000, 3)
-    )

@@ -112,6 +112,11 @@ class _BareToken(Pending):
     __slots__ = ()
 
 
+def gated(dispatcher: Dispatcher, context: ConnectionContext) -> Dispatcher | SaslGate:
+    """Return the dispatcher for a connection: with a gate if its client must authenticate."""
+    return dispatcher if context.authentication is None else SaslGate(dispatcher, context.authentication)
+
+
 def _append_bare_token(pending: Pending, answers: Answers) -> None:
     """Append the server's token. Raises CloseConnection: there is no answer to a failure but the end."""
     try:

@@ -19,6 +19,7 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.authenticators import Authenticators
 from odradek.broker.request.context import Address
 from odradek.broker.request.handler import Handler
+from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.connections import NO_LIMIT, Connections
 from odradek.broker.server.dispatch import Dispatcher
@@ -99,6 +100,15 @@ class Server:
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_at = clock.monotonic()
         self._cpu_at = _thread_cpu_seconds()
+
+    def throttle_by(self, throttling: Throttling) -> None:
+        """Charge requests to their clients while any client has a quota; otherwise requests do not touch it."""
+
+        def apply() -> None:
+            self.dispatcher.throttling = throttling if throttling.is_active else None
+
+        throttling.on_active.append(apply)
+        apply()
 
     async def bind(self) -> None:
         """Bind the addresses of all listeners: they are known from then on, but connections are refused until `start`.

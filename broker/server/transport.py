@@ -8,11 +8,17 @@ descriptor does not become readable again.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
+
+PEER_DISCONNECTED: Final = frozenset(
+    {errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENOTCONN}
+)
+"""The numbers of errors that a peer which has gone causes."""
 
 Buffer = bytes | bytearray | memoryview
 

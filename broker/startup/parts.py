@@ -35,6 +35,8 @@ from odradek.broker.metadata.store.store import MetadataStore
 from odradek.broker.metrics.collectors.group_lag import GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
+from odradek.broker.quotas.client_quotas import ClientQuotas
+from odradek.broker.quotas.samples import Windows
 from odradek.broker.randomness import Randomness
 from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
@@ -43,6 +45,7 @@ from odradek.broker.request.audit import Audit
 from odradek.broker.request.audited_changes import ChangeAudit
 from odradek.broker.request.authenticators import Authenticators
 from odradek.broker.request.services import Services
+from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.server.server import Server
 from odradek.broker.startup.authorizer import make_authorizer
@@ -178,6 +181,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         if config.authorizer_class_name
         else None,
         audit=audit,
+        throttling=_throttling(config, clock, metadata),
         metrics=base.metrics,
         time_slices=TimeSlices(clock),
         advertised_versions=handlers.advertised_versions,
@@ -199,10 +203,12 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
     server.on_tick.append(audit.tick)
     if is_audited(config):
         server.dispatcher.routes.add_interceptor(ChangeAudit(audit))
+    server.throttle_by(services.throttling)
     metadata.on_broker_epoch.append(base.log_dirs.set_broker_epoch)
     metadata.on_change(partitions.apply)
     metadata.on_change(groups.image_changed)
     metadata.on_change(transactions.image_changed)
+    metadata.on_change(services.throttling.image_changed)
     return Parts(
         services,
         groups,
@@ -232,6 +238,14 @@ def _metadata(base: Foundation, store: MetadataStore) -> Metadata:
         is_shared=base.is_member,
         counts=base.metrics.metadata_store,
     )
+
+
+def _throttling(config: BrokerConfig, clock: Clock, metadata: Metadata) -> Throttling:
+    quotas = ClientQuotas(
+        Windows(config.quota_window_num, config.quota_window_size_seconds),
+        Windows(config.controller_quota_window_num, config.controller_quota_window_size_seconds),
+    )
+    return Throttling(quotas, clock.monotonic, lambda: metadata.config.inter_broker_listener)
 
 
 def _replication(base: Foundation, metadata: Metadata, partitions: Partitions) -> Replication:

@@ -65,15 +65,11 @@ TABLE = {
         delegation.token.expiry.time.ms  LONG  86400000  [1,...]
         delegation.token.max.lifetime.ms  LONG  604800000  [1,...]
         delegation.token.secret.key  PASSWORD  null""",
-    "quotas are not built yet": """
+    "quotas of replication are not built, and no callback can be set": """
         alter.log.dirs.replication.quota.window.num  INT  11  [1,...]
         alter.log.dirs.replication.quota.window.size.seconds  INT  1  [1,...]
         client.quota.callback.class  CLASS  null
-        controller.quota.window.num  INT  11  [1,...]
-        controller.quota.window.size.seconds  INT  1  [1,...]
         max.connection.creation.rate  INT  2147483647  [0,...]  dynamic
-        quota.window.num  INT  11  [1,...]
-        quota.window.size.seconds  INT  1  [1,...]
         replication.quota.window.num  INT  11  [1,...]
         replication.quota.window.size.seconds  INT  1  [1,...]""",
     "brokers send the controller no requests: all of them use the metadata store": """

@@ -18,7 +18,7 @@ broker's own image has the outcome and all of its callbacks have run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -35,6 +35,9 @@ from odradek.protocol.plural import pluralize
 from odradek.protocol.schema import ZERO_UUID
 from odradek.protocol.uuids import uuid_to_text
 
+Charge = Callable[[int], None]
+"""Charges a valid request with the partitions that it creates or deletes; it may raise `KafkaError`."""
+
 PARTITIONS_PER_TRANSACTION = 60
 """Two operations for each; with the name and the properties 122 of the 128 that a transaction may have."""
 
@@ -47,6 +50,7 @@ async def create_topic(
     assignments: Mapping[int, Sequence[int]] | None = None,
     configs: Mapping[str, str | None] | None = None,
     validate_only: bool = False,
+    charge: Charge | None = None,
 ) -> TopicImage:
     """Create a topic; -1 means the broker's default. With `validate_only` return what would be created.
 
@@ -68,6 +72,9 @@ async def create_topic(
             partitions=_new_partitions(image, replicas),
             configs={key: text for key, text in (configs or {}).items() if text is not None},
         )
+        if charge is not None:
+            charge(len(topic.partitions))
+            charge = None
         if validate_only or await write_topic(metadata, topic, image.topic_configs.get(name, ({}, 0))[1]):
             # If it is deleted again already, return it as it was created.
             return metadata.image.topics_by_id.get(topic.topic_id, topic)
@@ -80,6 +87,7 @@ async def grow_topic(
     count: int,
     assignments: Sequence[Sequence[int]] | None = None,
     validate_only: bool = False,
+    charge: Charge | None = None,
 ) -> None:
     """Grow a topic to `count` partitions; `assignments` are the replicas of each new one, None: placed by rule.
 
@@ -92,11 +100,16 @@ async def grow_topic(
         replicas = _new_replicas(topic, count, assignments, Candidates.of(image))
         partitions = [*topic.partitions, *_new_partitions(image, replicas)]
         grown = msgspec.structs.replace(topic, partitions=partitions)
+        if charge is not None:
+            charge(len(replicas))
+            charge = None
         if validate_only or await _write_growth(metadata, grown, len(topic.partitions)):
             return
 
 
-async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id: bytes | None = None) -> TopicImage:
+async def delete_topic(
+    metadata: Metadata, *, name: str | None = None, topic_id: bytes | None = None, charge: Charge | None = None
+) -> TopicImage:
     """Delete the topic with that name, or else with that id, and return its last image.
 
     Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_DELETION_DISABLED, KAFKA_STORAGE_ERROR.
@@ -105,6 +118,9 @@ async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id:
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
     while True:
         topic = find_topic(metadata.image, name=name, topic_id=topic_id)
+        if charge is not None:
+            charge(len(topic.partitions))
+            charge = None
         keys = metadata.keys
         result = await metadata.commit(
             (still(keys.topic_name(topic.name), topic.name_revision),),

@@ -133,13 +133,21 @@ class FetchSession:
 
 
 class Fetch(ABC):
-    """The partitions that one request wants, in the order of reading. `respond` is called once, at the end."""
+    """The partitions that one request wants, in the order of reading. `respond` is called once, at the end.
+
+    `most_bytes` limits what is read. A client whose quota is over gets `respond_throttled`.
+    """
 
     partitions: Sequence[WantedPartition]
+    most_bytes: int = 0x7FFF_FFFF
 
     @abstractmethod
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
         """Build the response from one row for each wanted partition, in the same order."""
+
+    def respond_throttled(self, throttle_time_ms: int) -> FetchResponse:
+        """Build a response without rows. No session is opened, and the one that exists is as it was."""
+        return FetchResponse(throttle_time_ms=throttle_time_ms)
 
 
 class SessionlessFetch(Fetch):
@@ -186,6 +194,11 @@ class IncrementalFetch(Fetch):
             # Another request of this session came while this one was parked: the peer must open a new session.
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
         return FetchResponse(session_id=session.session_id, responses=group_by_topic(session.news(rows)))
+
+    def respond_throttled(self, throttle_time_ms: int) -> FetchResponse:
+        if self._session.epoch != self._epoch:
+            return self.respond(())
+        return FetchResponse(throttle_time_ms=throttle_time_ms, session_id=self._session.session_id)
 
 
 def next_epoch(epoch: int) -> int:

@@ -1,0 +1,20 @@
+"""The states of a connection.
+
+| state | reads | executes | ends |
+|---|---|---|---|
+| open | yes | yes | by `finish`, `close`, the peer, or an error of the peer |
+| finishing | no | requests that were received completely | when nothing is left to execute or to send |
+| closed | no | no | |
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class State(Enum):
+    """The states in the module's table."""
+
+    OPEN = "open"
+    FINISHING = "finishing"
+    CLOSED = "closed"
