@@ -246,7 +246,7 @@ async def test_an_idle_connection_is_closed_and_an_active_or_parked_one_is_not(s
     assert await idle.is_closed()
     assert await half_open.is_closed()
     assert len(serving.connections) == 2
-    assert serving.metrics.listener("PLAINTEXT").expired == 2
+    assert serving.metrics.listener("PLAINTEXT").idle == 2
     await active.ask("Metadata", METADATA_VERSION, MetadataRequest())
 
 
