@@ -230,6 +230,7 @@ class Run:
             before_serving.append(parts.server.listen)
         await self._join_cluster(parts.server, threads)
         self._start_tasks(tasks)
+        await parts.authentications.prepare(read_only=self._read_only)
         await parts.server.start()
         self._gauges.state = RUNNING
 

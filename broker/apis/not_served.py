@@ -6,7 +6,6 @@ They are missing in the answer to ApiVersions, so a client reports to its user t
 from __future__ import annotations
 
 _REASONS = {
-    "There is no authentication, so no credentials are stored.": "AlterUserScramCredentials",
     "Metadata is in a store, not in a Raft log.": "DescribeQuorum AddRaftVoter RemoveRaftVoter",
     "The broker requests no metrics from clients; Kafka does so only with a plug-in.": """
         GetTelemetrySubscriptions PushTelemetry""",

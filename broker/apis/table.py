@@ -77,6 +77,7 @@ ROWS: dict[int, ApiRow] = {
     48: ApiRow("describe_client_quotas", 0, 1, only_reads=True),
     49: ApiRow("alter_client_quotas", 0, 1),
     50: ApiRow("describe_user_scram_credentials", 0, 0, only_reads=True),
+    51: ApiRow("alter_user_scram_credentials", 0, 0),
     57: ApiRow("update_features", 0, 2),
     60: ApiRow("describe_cluster", 0, 2, only_reads=True),
     61: ApiRow("describe_producers", 0, 0, only_reads=True),

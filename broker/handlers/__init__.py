@@ -24,8 +24,9 @@ entry in `apis.not_served` is removed, this map has its name, and `make docs` ha
 | `offset_commit`, `offset_fetch`, `offset_delete` | committed offsets |
 | `elect_leaders`, `alter_partition_reassignments`, `list_partition_reassignments` | replicas |
 | `describe_log_dirs`, `alter_replica_log_dirs` | log directories |
-| `sasl_handshake`, `sasl_authenticate`, `describe_user_scram_credentials` | authentication: refused |
-| `describe_acls`, `create_acls`, `delete_acls` | access rules: there are none |
+| `sasl_handshake`, `sasl_authenticate` | authentication |
+| `describe_user_scram_credentials`, `alter_user_scram_credentials` | users of SCRAM |
+| `describe_acls`, `create_acls`, `delete_acls` | access rules |
 | `describe_client_quotas`, `alter_client_quotas` | quotas |
 | `create_delegation_token`, `renew_delegation_token` | delegation tokens: refused |
 | `expire_delegation_token`, `describe_delegation_token` | delegation tokens: refused |

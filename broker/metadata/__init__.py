@@ -19,6 +19,7 @@
 | `leaders` | the controller, elections, reassignments |
 | `administration` | changes that administrators ask for: topics, properties, features, access rules, quotas |
 | `deleted_topics` | the records of deletions, without which no log is deleted |
+| `scram_users` | the SCRAM users: their values in the store, their part of the image |
 | `producer_id_blocks` | allocating producer ids |
 | `adoption` | creating topics for the logs of another broker's directories |
 """

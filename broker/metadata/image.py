@@ -13,6 +13,7 @@ import msgspec
 
 from odradek.broker.metadata.client_quotas import StoredQuotas
 from odradek.broker.metadata.features import FEATURES, TRANSACTION_VERSION, level_of
+from odradek.broker.metadata.scram_users import ScramUsers
 from odradek.broker.metadata.stored_rules import StoredRules
 from odradek.broker.metadata.values import DRAINING, STARTING, DeletedTopic, KnownBroker, Listener
 
@@ -106,6 +107,7 @@ class MetadataImage(msgspec.Struct, frozen=True):
     feature_levels: dict[str, int] = {}
     features_revision: int = 0
     rules: StoredRules = StoredRules()
+    scram_users: ScramUsers = ScramUsers()
 
     def dynamic_configs(self, node_id: int) -> dict[str, str]:
         """Return the run-time properties that hold for one broker: its own, and those of all brokers."""

@@ -14,6 +14,7 @@ import msgspec
 from odradek.broker.metadata.client_quotas import apply_quota
 from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.keys import DEFAULT_BROKER, TOPIC_ID_LENGTH, Keys
+from odradek.broker.metadata.scram_users import ScramUsersBuilder
 from odradek.broker.metadata.store.store import KV, Batch, Change, StoreError
 from odradek.broker.metadata.stored_rules import StoredRule, decode_rule
 from odradek.broker.metadata.values import (
@@ -81,6 +82,7 @@ class _Builder:
         self._group_configs = dict(image.group_configs)
         self._client_quotas = image.client_quotas
         self._features = (image.feature_levels, image.features_revision)
+        self._scram_users: ScramUsersBuilder | None = None  # once one of its keys changes
         self._deleted: dict[bytes, DeletedTopic | None] = {}
         self._changed: dict[bytes, None] = {}  # the topics that the next image does not share with the last one
         self._parts: dict[bytes, dict[int, PartitionImage | None]] = {}
@@ -108,6 +110,9 @@ class _Builder:
             self._features = (decode_levels(kv.value), kv.mod_revision) if kv else ({}, 0)
         elif change.key.startswith(self._keys.access_rules):
             self._apply_rule(change.key[len(self._keys.access_rules) :].decode(), change.kv)
+        elif family == b"scram":
+            self._scram_users = self._scram_users or ScramUsersBuilder(self._image.scram_users, self._keys)
+            self._scram_users.apply(change.key, change.kv)
         elif change.key == self._keys.cluster and change.kv:
             self._cluster_id = decode_cluster(change.kv.value).id
 
@@ -208,6 +213,7 @@ class _Builder:
             feature_levels=self._features[0],
             features_revision=self._features[1],
             rules=self._image.rules.changed(self._rules) if self._rules else self._image.rules,
+            scram_users=image.scram_users if self._scram_users is None else self._scram_users.build(),
         )
         return ImageChange(image, after, self._changed)
 

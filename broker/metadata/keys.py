@@ -18,6 +18,8 @@
   /pid/next                       ProducerIds
   /features                       {feature: level}, those that were changed
   /security/rules/<rule id>       one access rule: see `stored_rules`
+  /scram/users/<name>             ScramUser: see `scram_users`
+  /scram/secret                   ScramSecret
 ```
 
 A topic id is written as Kafka writes it, 22 characters of base64url. A topic's name is a separate key, written last, so
@@ -54,6 +56,8 @@ class Keys:
         self.next_producer_id = self.prefix + b"/pid/next"
         self.features = self.prefix + b"/features"
         self.access_rules = self.prefix + b"/security/rules/"
+        self.scram_users = self.prefix + b"/scram/users/"
+        self.scram_secret = self.prefix + b"/scram/secret"
 
     def broker_id(self, node_id: int) -> bytes:
         return b"%b%d" % (self.broker_ids, node_id)
@@ -83,6 +87,9 @@ class Keys:
     def broker_config(self, node_id: int | None) -> bytes:
         """Return the key of a broker's properties, or of those of all brokers."""
         return self.broker_configs + (DEFAULT_BROKER if node_id is None else str(node_id)).encode()
+
+    def scram_user(self, name: str) -> bytes:
+        return self.scram_users + name.encode()
 
     def group_config(self, group_id: str) -> bytes:
         return self.group_configs + group_id.encode()

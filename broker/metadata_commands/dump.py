@@ -5,7 +5,7 @@
 ```
 
 `created` and `changed` are revisions, `lease` is that of a session. Keys of a partition also have `topic`, its name. A
-value that is no JSON is in `base64`.
+value that is no JSON is in `base64`. Those with credentials are `"(hidden)"`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ def _row(metadata: StoredMetadata, kv: KV, names: dict[bytes, str]) -> dict[str,
         topic_id = kv.key[len(metadata.keys.topics) :][:TOPIC_ID_LENGTH]
         if topic_id in names:
             row["topic"] = names[topic_id]
+    if kv.key.startswith(metadata.keys.prefix + b"/scram/"):
+        row["value"] = "(hidden)"
+        return row
     try:
         row["value"] = msgspec.json.decode(kv.value)
     except msgspec.DecodeError:

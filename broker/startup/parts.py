@@ -51,7 +51,7 @@ from odradek.broker.server.server import Server
 from odradek.broker.startup.authorizer import make_authorizer
 from odradek.broker.startup.machine import Machine
 from odradek.broker.startup.metadata_store import session_seconds
-from odradek.broker.startup.security import Authentications, is_audited
+from odradek.broker.startup.security import Authentications, ScramUserTable, is_audited
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.messages.fetch import FetchResponse
@@ -102,6 +102,7 @@ class Parts(NamedTuple):
     periodic_tasks: PeriodicTasks
     group_lag: GroupLag
     server: Server
+    authentications: Authentications
     replication: Replication | None
 
 
@@ -154,6 +155,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         read_only=base.read_only,
     )
     audit = Audit(clock)
+    authentications = Authentications(config, clock, base.tasks, ScramUserTable(metadata), base.randomness)
     handlers = HandlerTable(read_only=base.read_only)
     services = Services(
         clock=clock,
@@ -196,9 +198,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         most_connections=base.most_connections,
         time_slices=services.time_slices,
         new_listener=base.machine.new_listener,
-        authenticators=Authenticators(
-            Authentications(config, clock, base.tasks).by_listener(), clock, base.metrics, audit
-        ),
+        authenticators=Authenticators(authentications.by_listener(), clock, base.metrics, audit),
     )
     server.on_tick.append(audit.tick)
     if is_audited(config):
@@ -217,6 +217,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         PeriodicTasks(base.log_dirs, partitions, base.threads, clock, metadata.current_config),
         GroupLag(groups, partitions, base.threads, clock, config.metrics_partition_limit),
         server,
+        authentications,
         replication,
     )
 

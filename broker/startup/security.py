@@ -6,22 +6,59 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlsplit
 
 from odradek.broker import waiting
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.security_rules import UNSECURED_VALIDATOR, jaas_entry
+from odradek.broker.metadata.administration.scram_users import unknown_users_secret
+from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.randomness import Randomness
 from odradek.broker.request.authentication import ListenerAuthentication
 from odradek.broker.security.authentication.mechanisms import Mechanisms, OauthBearer, Plain, Scram
 from odradek.broker.security.authentication.tokens.validator import TokenValidator
+from odradek.broker.security.authentication.unknown_users import SECRET_BYTES, UnknownUsers
 from odradek.broker.tasks import BackgroundTasks
+from odradek.protocol.sasl.scram import SCRAM_MECHANISMS, ScramCredential
 
 
 def is_audited(config: BrokerConfig) -> bool:
     """Return whether changes are recorded: if clients can be told apart, or the file asks for it."""
     protocols = {config.security_protocol(endpoint.name) for endpoint in config.listeners}
     return bool(config.authorizer_class_name or config.audit_log_file or protocols != {"PLAINTEXT"})
+
+
+class ScramUserTable:
+    """The users of SCRAM in the metadata; `prepare` is awaited before the first client is served."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+        self._unknown: UnknownUsers | None = None
+
+    async def prepare(self, *, read_only: bool) -> None:
+        """Get the secret of the cluster for users that do not exist. Raises `KafkaError`.
+
+        A broker that may not write uses a secret of its own if there is none yet.
+        """
+        stored = self._metadata.image.scram_users.secret
+        if stored is not None:
+            secret = stored.secret
+        elif read_only:
+            secret = self._metadata.randomness.random_bytes(SECRET_BYTES)
+        else:
+            secret = await unknown_users_secret(self._metadata)
+        self._unknown = UnknownUsers(secret)
+
+    def credential(self, mechanism: str, name: str) -> ScramCredential | None:
+        """Return the credential of a user, as it is stored now."""
+        return self._metadata.image.scram_users.credential(mechanism, name)
+
+    def unknown(self) -> UnknownUsers:
+        """Return what invents credentials of users that do not exist."""
+        assert self._unknown is not None  # `prepare`
+        return self._unknown
 
 
 @dataclass(frozen=True)
@@ -31,6 +68,14 @@ class Authentications:
     config: BrokerConfig
     clock: Clock
     tasks: BackgroundTasks
+    users: ScramUserTable
+    randomness: Randomness
+
+    async def prepare(self, *, read_only: bool) -> None:
+        """Do what must be done before clients are served: see `ScramUserTable.prepare`."""
+        names = [endpoint.name for endpoint in self.config.listeners]
+        if any(SCRAM_MECHANISMS.keys() & {*self._mechanisms_of(name)} for name in names):
+            await self.users.prepare(read_only=read_only)
 
     def by_listener(self) -> dict[str, ListenerAuthentication]:
         """Return how clients authenticate, for each listener on which they must."""
@@ -41,14 +86,17 @@ class Authentications:
         }
 
     def _of(self, listener: str) -> ListenerAuthentication:
-        its_config = self.config.listener(listener)
-        names = its_config.sasl_enabled_mechanisms
+        its_config, names = self.config.listener(listener), self._mechanisms_of(listener)
         return ListenerAuthentication(
             mechanisms=Mechanisms([self._mechanism(listener, name) for name in names]),
             lifetimes_ms={name: self.config.listener(listener, name).connections_max_reauth_ms for name in names},
             max_receive_size=its_config.sasl_server_max_receive_size,
             failure_delay_seconds=its_config.connection_failed_authentication_delay_ms / 1000,
         )
+
+    def _mechanisms_of(self, listener: str) -> list[str]:
+        is_used = self.config.security_protocol(listener).startswith("SASL")
+        return self.config.listener(listener).sasl_enabled_mechanisms if is_used else []
 
     def _mechanism(self, listener: str, name: str) -> Plain | Scram | OauthBearer:
         if name == "PLAIN":
@@ -57,7 +105,8 @@ class Authentications:
             return Plain(entry.users)
         if name == "OAUTHBEARER":
             return OauthBearer(self._validator(listener))
-        raise NotImplementedError(name)
+        find_credential = partial(self.users.credential, name)
+        return Scram(SCRAM_MECHANISMS[name], find_credential, self.users.unknown, self.randomness)
 
     def _validator(self, listener: str) -> TokenValidator:
         its_config = self.config.listener(listener, "OAUTHBEARER")

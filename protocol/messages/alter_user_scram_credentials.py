@@ -18,6 +18,9 @@ class ScramCredentialUpsertion(Structure):
     salt: binary = b""
     salted_password: binary = b""  # PBKDF2 of the password under this salt (RFC 5802)
 
+    def __repr__(self) -> str:
+        return f"ScramCredentialUpsertion({self.name!r}, hidden)"
+
 
 @message(key=51, versions=(0, 0), flexible_since=0)
 class AlterUserScramCredentialsRequest(Message):

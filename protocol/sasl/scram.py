@@ -48,7 +48,10 @@ SCRAM_MECHANISMS: Final = {mechanism.name: mechanism for mechanism in (SCRAM_SHA
 
 
 class ScramCredential(msgspec.Struct, frozen=True):
-    """What a server stores of a user for one mechanism. The password is not in it, but can be searched for with it."""
+    """What a server stores of a user for one mechanism. The password is not in it, but can be searched for with it.
+
+    Brokers store it as JSON, with the names of these fields.
+    """
 
     salt: bytes
     stored_key: bytes

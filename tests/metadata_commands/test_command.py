@@ -13,10 +13,15 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.metadata.administration.access_rules import create_rules
+from odradek.broker.metadata.administration.scram_users import unknown_users_secret
 from odradek.broker.metadata.store.sqlite import FILE_NAME
 from odradek.broker.metadata_commands.command import main
 from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule
+from odradek.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from tests.handlers.requests import create
 from tests.wire import Wire
 
@@ -85,6 +90,23 @@ def test_dump_prints_access_rules_in_words(tmp_path: Path, capsys: pytest.Captur
         "host": "*",
         "operation": "READ",
         "permission": "DENY",
+    }
+
+
+def test_dump_hides_credentials(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async def run() -> None:
+        async with Broker({"log.dirs": str(tmp_path)}) as broker, Wire("127.0.0.1", broker.port) as wire:
+            upsertion = ScramCredentialUpsertion("alice", 1, 4096, b"the salt", b"x" * 32)
+            await wire.ask(AlterUserScramCredentialsRequest([], [upsertion]), 0)
+            await unknown_users_secret(broker.services.metadata)
+
+    asyncio.run(run())
+
+    assert _run(tmp_path, "dump", "scram/") == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["key"].removeprefix("/odradek/v1/scram/"): row["value"] for row in rows} == {
+        "secret": "(hidden)",
+        "users/alice": "(hidden)",
     }
 
 

@@ -5,6 +5,7 @@
 | `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |
 | `alter_configs` | changing properties at run time |
 | `client_quotas` | setting and removing client quotas |
+| `scram_users` | setting and deleting credentials of users |
 | `update_features` | changing the finalized levels of features |
 | `access_rules` | creating and deleting access rules |
 | `unregistration` | removing a broker for good |

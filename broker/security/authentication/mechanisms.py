@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -35,11 +35,14 @@ class Plain(msgspec.Struct, frozen=True):
 
 
 class Scram(msgspec.Struct, frozen=True):
-    """One SCRAM mechanism. `find_credential` looks a user up when its client sends its first message."""
+    """One SCRAM mechanism. `find_credential` looks a user up when its client sends its first message.
+
+    `unknown_users` is called for each exchange: its secret is in the metadata, which are read later than this is made.
+    """
 
     mechanism: ScramMechanism
     find_credential: FindCredential
-    unknown_users: UnknownUsers
+    unknown_users: Callable[[], UnknownUsers]
     randomness: Randomness
 
     @property
@@ -47,7 +50,7 @@ class Scram(msgspec.Struct, frozen=True):
         return self.mechanism.name
 
     def exchange(self) -> Exchange:
-        return ScramExchange(self.mechanism, self.find_credential, self.unknown_users, self.randomness)
+        return ScramExchange(self.mechanism, self.find_credential, self.unknown_users(), self.randomness)
 
 
 class OauthBearer(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from tests.security.authentication.exchanges import OneToken, token_message
 UNKNOWN = UnknownUsers(bytes(32))
 SETTINGS = [
     OauthBearer(OneToken()),
-    Scram(SCRAM_SHA_512, lambda name: None, UNKNOWN, SystemRandomness()),
+    Scram(SCRAM_SHA_512, lambda name: None, lambda: UNKNOWN, SystemRandomness()),
     Plain({"alice": "secret"}),
 ]
 
