@@ -13,6 +13,7 @@ No sockets, files, clocks, threads or logging. The broker and the client use the
 | `header` | the headers of requests and responses |
 | `framing` | the size before each request and response; splitting a stream into frames |
 | `receive_memory` | the memory of the buffers that `framing` receives into |
+| `java_properties` | the parser of `.properties` files, in which brokers and clients are configured |
 | `errors` | the error codes and the exceptions |
 | `records` | record batches, records, message sets |
 | `compression` | the compression codecs of batches |

@@ -6,7 +6,6 @@
 | `property`, `types`, `bounds` | one row of a table: name, type, default, bound, topic-level name, dynamic or not |
 | `endpoints`, `errors` | the addresses in `listeners`; the error of an invalid configuration |
 | `ignored_properties` | Kafka's properties without effect here, with reasons |
-| `java_properties` | the parser of Java's `.properties` files |
 | `broker_config`, `rules` | `BrokerConfig.load`: from a file and overrides to checked, typed values |
 | `listener_config` | the properties of single listeners and mechanisms, `listener.name.…` |
 | `security_rules`, `jaas` | what is refused because it would be insecure; the text of sasl.jaas.config |

@@ -24,7 +24,6 @@ from odradek.broker.config.ignored_properties import (
     reason_ignored,
     reasons_by_name,
 )
-from odradek.broker.config.java_properties import MalformedPropertiesError, decode, parse
 from odradek.broker.config.listener_config import (
     LISTENER_PROPERTIES,
     PREFIX,
@@ -60,6 +59,7 @@ from odradek.broker.config.tables.tls import TlsProperties
 from odradek.broker.config.tables.topics import TopicProperties
 from odradek.broker.config.tables.transactions import TransactionProperties
 from odradek.broker.config.types import InvalidValueError, parse_list
+from odradek.protocol.java_properties import MalformedPropertiesError, decode, parse
 
 _NODE_ID = ("node.id", "broker.id")
 

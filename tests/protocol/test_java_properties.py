@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.broker.config.java_properties import Entry, MalformedPropertiesError, decode, parse
+from odradek.protocol.java_properties import Entry, MalformedPropertiesError, decode, parse
 
 JAVA = json.loads((Path(__file__).parent / "data" / "java-properties.json").read_text())
 
