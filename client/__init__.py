@@ -11,6 +11,7 @@ loads only the modules that it needs.
 | `group` | consumer groups of both protocols |
 | `admin` | `Admin`, and its calls |
 | `network` | connections to brokers, and the metadata of the cluster |
+| `security` | settings of TLS and SASL, key and trust stores, tokens |
 | `config`, `setting_names` | settings; other clients' names for them |
 | `errors` | every exception that the client raises |
 | `record` | the values that go in and out: records, partitions, offsets |
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     )
     from odradek.client.consumer.consumer import Consumer
     from odradek.client.errors import (
+        AuthenticationFailedError,
         AuthorizationError,
         BootstrapError,
         BrokerError,
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Admin",
     "ApiRange",
+    "AuthenticationFailedError",
     "AuthorizationError",
     "BootstrapError",
     "BrokerDescription",

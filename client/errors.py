@@ -10,6 +10,7 @@ ClientError                            .retriable: whether the same call may suc
 │   ├── ConnectionLostError            yes  the connection ended with the request in flight
 │   ├── RequestTimeoutError            yes  connected, and no response within request_timeout_ms
 │   └── NotKafkaError                  no   the peer uses another protocol
+├── AuthenticationFailedError          no   the broker, or the server of its tokens, refuses the credentials
 ├── TransactionAbortedError            yes  nothing of the transaction is visible: repeat all of it
 ├── UnsupportedVersionError            no   client and broker have no version of an API in common
 ├── BrokerError                        .code, and .retriable as the code says (odradek.protocol.errors.ErrorCode)
@@ -115,6 +116,10 @@ class NotKafkaError(TransportError):
     """The peer's bytes are not of Kafka's protocol."""
 
     retriable = False
+
+
+class AuthenticationFailedError(ClientError):
+    """The broker refuses this client's credentials or certificate, or an OAuth server issues no token for them."""
 
 
 class TransactionAbortedError(ClientError):

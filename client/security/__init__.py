@@ -1,0 +1,13 @@
+"""The security of connections: settings of TLS and SASL, key and trust stores, tokens. Knows no connection.
+
+| module | what |
+|---|---|
+| `settings` | `SecuritySettings`, which clients and brokers hand to `network` |
+| `setting_checks` | which of those settings need or exclude each other |
+| `jaas` | the parser of `sasl_jaas_config` |
+| `credentials` | the credentials of a SASL mechanism, of whichever settings have them |
+| `pem` | PEM text as files and properties hold it |
+| `stores` | key stores and trust stores: PEM and PKCS12 files, and inline PEM |
+| `tokens` | tokens of OAUTHBEARER: from a function, kept until they are old |
+| `client_credentials` | tokens that a token endpoint issues to a client id and its secret |
+"""
