@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from odradek.client.config import ClientConfig
 from odradek.client.network.cluster import Cluster
-from odradek.client.network.connection import TcpNetwork
+from odradek.client.network.transport import TcpNetwork
 
 T = TypeVar("T")
 

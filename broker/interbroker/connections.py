@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from odradek.broker.metadata.image import MetadataImage
 from odradek.client.config import Address
-from odradek.client.network.connection import Connection, Network, TcpNetwork, open_connection
+from odradek.client.network.connection import Connection, open_connection
+from odradek.client.network.transport import Network, TcpNetwork
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 

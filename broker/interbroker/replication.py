@@ -25,7 +25,7 @@ from odradek.broker.replication.isr_changes import IsrChanges
 from odradek.broker.replication.lost_replicas import LostReplicas
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.tasks import BackgroundTasks
-from odradek.client.network.connection import Network
+from odradek.client.network.transport import Network
 
 
 class Replication:

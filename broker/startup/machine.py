@@ -27,7 +27,7 @@ from odradek.broker.server.server import NewListener, ServerListener
 from odradek.broker.storage.disk.files import Files, OsFiles
 
 if TYPE_CHECKING:
-    from odradek.client.network.connection import Network
+    from odradek.client.network.transport import Network
 
 
 class Machine(NamedTuple):

@@ -59,7 +59,7 @@ from odradek.client.admin.results import (
 from odradek.client.config import AdminConfig, ClientSettings, IsolationLevel, check_keywords, parse_bootstrap_servers
 from odradek.client.errors import ClosedError
 from odradek.client.network.cluster import Cluster
-from odradek.client.network.connection import Network, TcpNetwork
+from odradek.client.network.transport import Network, TcpNetwork
 from odradek.client.record import AnyPartition, CommittedOffset, OffsetAndTimestamp, Partition, TopicPartition
 
 

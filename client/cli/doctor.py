@@ -38,7 +38,7 @@ async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.doctor.diagnosis import diagnose
     from odradek.client.doctor.finding import Severity
     from odradek.client.errors import ConfigurationError
-    from odradek.client.network.connection import TcpNetwork
+    from odradek.client.network.transport import TcpNetwork
 
     try:
         servers = parse_bootstrap_servers(arguments.bootstrap_server)

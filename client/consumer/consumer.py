@@ -37,7 +37,7 @@ from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import ClosedError, ConfigurationError
 from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.network.cluster import Cluster
-from odradek.client.network.connection import Network, TcpNetwork
+from odradek.client.network.transport import Network, TcpNetwork
 from odradek.client.record import (
     AnyPartition,
     CommittedOffset,

@@ -11,7 +11,8 @@ from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.doctor.listener import Examiner
 from odradek.client.doctor.partitions import check_partitions
 from odradek.client.errors import ClientError, UnsupportedVersionError
-from odradek.client.network.connection import Connection, Network
+from odradek.client.network.connection import Connection
+from odradek.client.network.transport import Network
 from odradek.protocol.api import by_key
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.plural import pluralize

@@ -14,7 +14,8 @@ from odradek.client.config import Address
 from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.doctor.other_peer import Peer, identify
 from odradek.client.errors import BrokerUnreachableError, ClientError
-from odradek.client.network.connection import Connection, Network, open_connection
+from odradek.client.network.connection import Connection, open_connection
+from odradek.client.network.transport import Network
 
 _CLIENT_ID = "odradek-doctor"
 

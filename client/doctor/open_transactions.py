@@ -18,7 +18,7 @@ from odradek.client.admin.results import HangingTransaction, TransactionDescript
 from odradek.client.config import Address
 from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.errors import ClientError
-from odradek.client.network.connection import Network
+from odradek.client.network.transport import Network
 from odradek.client.record import TopicPartition
 from odradek.protocol.plural import pluralize
 

@@ -8,7 +8,7 @@
 | the end of the connection | the same | a proxy without a server, or a server that refused |
 | nothing in time | the same | silent |
 
-The only module besides `odradek.client.network.connection` that opens sockets, and the only one with TLS.
+The only module besides `odradek.client.network.transport` that opens sockets, and the only one with TLS.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from odradek.client.consumer.consumer import Consumer
 from odradek.client.doctor.clock import compare
 from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.errors import ClientError
-from odradek.client.network.connection import Network
+from odradek.client.network.transport import Network
 from odradek.client.producer.producer import Producer
 
 _SUBJECT = "round trip"

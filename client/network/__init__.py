@@ -2,7 +2,8 @@
 
 | module | what |
 |---|---|
-| `connection` | one TCP connection to one broker; the only module of the client that uses sockets |
+| `connection` | one connection to one broker |
+| `transport` | the transports of connections, the only module that uses sockets; the errors of connecting |
 | `api_versions` | the version of each API for one connection (ApiVersions) |
 | `connections` | all connections of one client: at most one for each broker and purpose |
 | `backoff` | growing pauses between attempts |

@@ -28,8 +28,9 @@ from odradek.client.errors import (
 )
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster_image import ClusterImage, TopicMetadata
-from odradek.client.network.connection import Connection, Network
+from odradek.client.network.connection import Connection
 from odradek.client.network.connections import Connections, Purpose
+from odradek.client.network.transport import Network
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 

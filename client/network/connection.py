@@ -1,4 +1,4 @@
-"""One TCP connection to one broker; the only module of the client that uses sockets.
+"""One connection to one broker.
 
 ```
 connecting --> negotiating --> open --> closed          open_connection() returns in "open"
@@ -10,8 +10,6 @@ future of the response. A request that times out closes the connection, because 
 arrive before its own. When a connection closes, every request in flight fails with the same error, and `on_close` is
 called.
 
-The seam: `Network` makes the transport. `TcpNetwork` is the real one; tests use a simulated one.
-
 Buffers: a request is encoded into a buffer of its own, which never changes after it was passed to the transport. A
 response is decoded from the receive buffer. Only a response to Fetch contains views of it (`records`); they stay valid
 as long as they are referenced (`retain`).
@@ -20,14 +18,12 @@ as long as they are referenced (`retain`).
 from __future__ import annotations
 
 import asyncio
-import socket
 import struct
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from odradek.client.config import Address
 from odradek.client.errors import (
-    BrokerUnreachableError,
     ClientError,
     ClosedError,
     ConfigurationError,
@@ -37,6 +33,7 @@ from odradek.client.errors import (
     broker_error,
 )
 from odradek.client.network.api_versions import ApiVersions, read_api_versions, version_to_retry
+from odradek.client.network.transport import Network, connect, describe
 from odradek.protocol import codec
 from odradek.protocol.api import FETCH_KEY, NAMES, by_key
 from odradek.protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
@@ -56,26 +53,6 @@ _CORRELATION_ID = struct.Struct(">i")
 _MAX_CORRELATION_ID = 0x7FFFFFFF
 _ARENA_SIZE = 64 * 1024  # larger responses get a buffer of their own (odradek.protocol.framing)
 _NOT_KAFKA = "Is this the port of a Kafka listener, and is it a plaintext one?"
-
-
-class Network(Protocol):
-    """The factory of transports."""
-
-    async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
-        """Connect, and call `protocol.connection_made`. Raises OSError."""
-        ...
-
-
-class TcpNetwork:
-    """The network of the operating system."""
-
-    async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_connection(lambda: protocol, address.host, address.port)
-        raw = transport.get_extra_info("socket")
-        if raw is not None:
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return cast("asyncio.WriteTransport", transport)
 
 
 class _InFlight:
@@ -221,7 +198,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(exc, ProtocolError):  # raised in get_buffer, for an invalid frame size
             self._closed_by = self._closed_by or self._not_kafka(exc)
         elif self._closed_by is None:
-            self._closed_by = self._lost(_describe(exc) if exc else "the broker closed the connection")
+            self._closed_by = self._lost(describe(exc) if exc else "the broker closed the connection")
         self._end()
 
     # Private.
@@ -303,34 +280,9 @@ async def open_connection(
     """Connect and negotiate versions, both within `connect_timeout` (s). Raises TransportError or BrokerError."""
     connection = Connection(name, client_id, request_timeout)
     try:
-        await _connect(network, address, connection, connect_timeout)
+        await connect(network, address, connection, name, connect_timeout)
         await connection.negotiate(connect_timeout)
     except BaseException:
         connection.close()  # it may have a transport already
         raise
     return connection
-
-
-async def _connect(network: Network, address: Address, connection: Connection, seconds: float) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await network.connect(address, connection)
-    except TimeoutError:
-        cause = f"no response within {seconds * 1000:.0f} ms"
-        raise BrokerUnreachableError("connect", cause, _reachable(address), broker=connection.name) from None
-    except OSError as error:
-        unreachable = BrokerUnreachableError("connect", _describe(error), _reachable(address), broker=connection.name)
-        unreachable.is_unknown_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
-        raise unreachable from error
-
-
-def _describe(error: Exception) -> str:
-    if isinstance(error, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(error, socket.gaierror):
-        return f"the name cannot be resolved ({error.strerror})"
-    return (error.strerror if isinstance(error, OSError) else None) or str(error)
-
-
-def _reachable(address: Address) -> str:
-    return f"Is a broker listening there, and can {address.host} be reached from this machine?"

@@ -17,7 +17,8 @@ from enum import Enum
 from odradek.client.config import Address, ClientConfig
 from odradek.client.errors import ClientError, ClosedError
 from odradek.client.network.backoff import Backoff
-from odradek.client.network.connection import Connection, Network, open_connection
+from odradek.client.network.connection import Connection, open_connection
+from odradek.client.network.transport import Network
 
 
 class Purpose(Enum):

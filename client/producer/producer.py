@@ -44,7 +44,7 @@ from odradek.client.errors import (
 )
 from odradek.client.network.cluster import Cluster
 from odradek.client.network.cluster_image import NO_LEADER, TopicMetadata
-from odradek.client.network.connection import Network, TcpNetwork
+from odradek.client.network.transport import Network, TcpNetwork
 from odradek.client.producer.partition_queue import PartitionQueue
 from odradek.client.producer.partitioner import Partitioner, PartitionerName, topic_partitioner
 from odradek.client.producer.record_accumulator import MAX_RECORD_OVERHEAD, RecordAccumulator, headers_size

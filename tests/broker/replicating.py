@@ -14,7 +14,7 @@ from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.replication.partition import Partition
 from odradek.broker.startup.machine import Machine
 from odradek.client.config import Address
-from odradek.client.network.connection import TcpNetwork
+from odradek.client.network.transport import TcpNetwork
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.broker.cut_off_store import CutOffStore
 from tests.handlers.requests import batch, fetch, produce, values_in

@@ -22,7 +22,7 @@ from odradek.client import (
     UnknownTopicError,
 )
 from odradek.client.config import Acks, Address, CompressionType
-from odradek.client.network.connection import TcpNetwork
+from odradek.client.network.transport import TcpNetwork
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records.batch_header import TimestampType
 from tests.client.conftest import MakeTopic

@@ -13,7 +13,7 @@ from odradek.broker.broker import Broker
 from odradek.client.config import Address
 from odradek.client.doctor.diagnosis import diagnose
 from odradek.client.doctor.finding import Finding, Severity
-from odradek.client.network.connection import TcpNetwork
+from odradek.client.network.transport import TcpNetwork
 from odradek.protocol.messages.describe_quorum import (
     DescribeQuorumResponse,
     ReplicaState,

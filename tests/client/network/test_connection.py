@@ -18,8 +18,9 @@ from odradek.client import (
     UnsupportedVersionError,
 )
 from odradek.client.config import Address, AdminConfig
-from odradek.client.network.connection import Connection, TcpNetwork, open_connection
+from odradek.client.network.connection import Connection, open_connection
 from odradek.client.network.connections import Connections
+from odradek.client.network.transport import TcpNetwork
 from odradek.protocol.api import by_name
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse

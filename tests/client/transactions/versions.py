@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from odradek.client.config import AdminConfig, parse_bootstrap_servers
 from odradek.client.network.cluster import Cluster
-from odradek.client.network.connection import TcpNetwork
+from odradek.client.network.transport import TcpNetwork
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
 
