@@ -8,13 +8,12 @@ end in `_ms` are milliseconds. All classes are immutable; constructors raise Con
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, TypedDict
-
-import msgspec
+from typing import Any, Literal, NamedTuple
 
 from odradek.client.consumer.auto_offset_reset import is_policy
 from odradek.client.errors import ConfigurationError
 from odradek.client.producer.partitioner import PARTITIONER_NAMES, Partitioner, PartitionerName
+from odradek.client.security.settings import SecurityKeywords, SecuritySettings
 from odradek.protocol.compression.codecs import Codec
 
 Acks = Literal[0, 1, -1, "all"]
@@ -72,7 +71,7 @@ def _wrong(name: str, value: Any, cure: str) -> ConfigurationError:
     return ConfigurationError("configure the client", f"{name} is {value!r}", cure)
 
 
-class ClientSettings(TypedDict, total=False):
+class ClientSettings(SecurityKeywords, total=False):
     """The keywords of every client; `ClientConfig` specifies their meaning and defaults."""
 
     client_id: str
@@ -83,7 +82,6 @@ class ClientSettings(TypedDict, total=False):
     retry_backoff_max_ms: int
     reconnect_backoff_ms: int
     reconnect_backoff_max_ms: int
-    security_protocol: str
 
 
 def check_keywords(client: type, given: Iterable[str]) -> None:
@@ -95,8 +93,8 @@ def check_keywords(client: type, given: Iterable[str]) -> None:
             raise unknown_setting(name, client)
 
 
-class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The common settings of all clients."""
+class ClientConfig(SecuritySettings, frozen=True, kw_only=True):
+    """The common settings of all clients; `client.security.settings` has those of TLS and SASL."""
 
     bootstrap_servers: tuple[Address, ...]  # they return the other brokers; one that responds is enough
     client_id: str = "odradek"  # the name of this client in the broker's logs and quotas
@@ -107,13 +105,9 @@ class ClientConfig(msgspec.Struct, frozen=True, kw_only=True):
     retry_backoff_max_ms: int = 1000
     reconnect_backoff_ms: int = 50  # the same for connections to one broker
     reconnect_backoff_max_ms: int = 1000
-    security_protocol: str = "PLAINTEXT"  # TLS and SASL are not supported yet
 
     def __post_init__(self) -> None:
-        if self.security_protocol != "PLAINTEXT":
-            from odradek.client.setting_names import refused_security_protocol  # loaded for errors only
-
-            raise refused_security_protocol(self.security_protocol)
+        SecuritySettings.__post_init__(self)
         _at_least(self, 1, ("request_timeout_ms", "connect_timeout_ms", "metadata_max_age_ms"))
         _at_least(self, 0, ("retry_backoff_ms", "reconnect_backoff_ms"))
         _at_least(self, self.retry_backoff_ms, ("retry_backoff_max_ms",))

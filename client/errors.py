@@ -9,7 +9,8 @@ ClientError                            .retriable: whether the same call may suc
 │   │   └── BootstrapError             yes  none of the bootstrap servers could be reached
 │   ├── ConnectionLostError            yes  the connection ended with the request in flight
 │   ├── RequestTimeoutError            yes  connected, and no response within request_timeout_ms
-│   └── NotKafkaError                  no   the peer uses another protocol
+│   ├── NotKafkaError                  no   the peer uses another protocol
+│   └── TlsError                       no   no encrypted connection: a certificate, or a peer without TLS
 ├── AuthenticationFailedError          no   the broker, or the server of its tokens, refuses the credentials
 ├── TransactionAbortedError            yes  nothing of the transaction is visible: repeat all of it
 ├── UnsupportedVersionError            no   client and broker have no version of an API in common
@@ -114,6 +115,12 @@ class RequestTimeoutError(TransportError):
 
 class NotKafkaError(TransportError):
     """The peer's bytes are not of Kafka's protocol."""
+
+    retriable = False
+
+
+class TlsError(TransportError):
+    """No TLS connection: this side does not trust the broker's certificate, or the peer does not use TLS."""
 
     retriable = False
 

@@ -1,8 +1,8 @@
 """The names of settings: ours, their names in aiokafka and librdkafka, and the errors for unknown names.
 
-The error for a misspelt name, or for one of another client, suggests ours; names about TLS and SASL say that these
-are not supported yet. Only a client with an unknown name imports this module. docs/client.md shows the
-table, with the defaults.
+The error for a misspelt name, or for one of another client, suggests ours; a few names of TLS and SASL that have no
+counterpart say what to use. Only a client with an unknown name imports this module. docs/client.md shows the table,
+with the defaults.
 """
 
 from __future__ import annotations
@@ -24,6 +24,27 @@ OTHER_NAMES: dict[str, tuple[str | None, str | None]] = {
     "reconnect_backoff_ms": (None, "reconnect.backoff.ms"),
     "reconnect_backoff_max_ms": (None, "reconnect.backoff.max.ms"),
     "security_protocol": ("security_protocol", "security.protocol"),
+    "ssl_truststore_location": (None, "ssl.ca.location"),
+    "ssl_truststore_password": (None, None),
+    "ssl_truststore_type": (None, None),
+    "ssl_truststore_certificates": (None, "ssl.ca.pem"),
+    "ssl_keystore_location": (None, "ssl.keystore.location"),
+    "ssl_keystore_password": (None, "ssl.keystore.password"),
+    "ssl_keystore_type": (None, None),
+    "ssl_keystore_certificate_chain": (None, "ssl.certificate.pem"),
+    "ssl_keystore_key": (None, "ssl.key.pem"),
+    "ssl_key_password": (None, "ssl.key.password"),
+    "ssl_endpoint_identification_algorithm": (None, "ssl.endpoint.identification.algorithm"),
+    "ssl_enabled_protocols": (None, None),
+    "sasl_mechanism": ("sasl_mechanism", "sasl.mechanism"),
+    "sasl_username": ("sasl_plain_username", "sasl.username"),
+    "sasl_password": ("sasl_plain_password", "sasl.password"),
+    "sasl_jaas_config": (None, None),
+    "sasl_oauth_token_provider": ("sasl_oauth_token_provider", None),
+    "sasl_oauthbearer_token_endpoint_url": (None, "sasl.oauthbearer.token.endpoint.url"),
+    "sasl_oauthbearer_client_credentials_client_id": (None, "sasl.oauthbearer.client.credentials.client.id"),
+    "sasl_oauthbearer_client_credentials_client_secret": (None, "sasl.oauthbearer.client.credentials.client.secret"),
+    "sasl_oauthbearer_scope": (None, "sasl.oauthbearer.scope"),
     "acks": ("acks", "acks"),
     "enable_idempotence": ("enable_idempotence", "enable.idempotence"),
     "max_in_flight": (None, "max.in.flight.requests.per.connection"),
@@ -71,27 +92,38 @@ _MORE_NAMES = {
     "fetch_message_max_bytes": "max_partition_fetch_bytes",
     "metadata_broker_list": "bootstrap_servers",
     "socket_connection_setup_timeout_ms": "connect_timeout_ms",
+    "sasl_mechanisms": "sasl_mechanism",
+    "ssl_cafile": "ssl_truststore_location",
+    "ssl_password": "ssl_key_password",
+    "sasl_oauthbearer_client_id": "sasl_oauthbearer_client_credentials_client_id",
+    "sasl_oauthbearer_client_secret": "sasl_oauthbearer_client_credentials_client_secret",
+    "oauth_cb": "sasl_oauth_token_provider",
 }
 """Alternative names in librdkafka or Kafka's own client, with underscores, to ours."""
 
-_PLAINTEXT = "Use a PLAINTEXT listener of the brokers"
+_PEM_FILE = "Put key and certificates into one PEM file: ssl_keystore_location"
 _NOT_THERE = {
-    "ssl": ("TLS is not supported yet", _PLAINTEXT),
-    "sasl": ("SASL is not supported yet", _PLAINTEXT),
+    "ssl_context": "Name the files: ssl_truststore_location, ssl_keystore_location",
+    "ssl_certfile": _PEM_FILE,
+    "ssl_keyfile": _PEM_FILE,
+    "ssl_certificate_location": _PEM_FILE,
+    "ssl_key_location": _PEM_FILE,
+    "ssl_check_hostname": 'ssl_endpoint_identification_algorithm="" checks no names',
+    "enable_ssl_certificate_verification": "Give the CAs of the brokers: ssl_truststore_location",
+    "ssl_cipher_suites": "OpenSSL's configuration of this machine has the suites; brokers choose from them",
+    "sasl_kerberos": "Kerberos is not supported",
 }
-"""Missing features and their cure, by the first word of their settings."""
+"""What to use instead of settings without a counterpart, by the beginning of their names."""
 
 _NOT_SETTINGS = frozenset({"network", "client"})
-_NO_PROPERTIES = frozenset({"bootstrap_servers", "key_serializer", "value_serializer"})
+_NO_PROPERTIES = frozenset({"bootstrap_servers", "key_serializer", "value_serializer", "sasl_oauth_token_provider"})
 
 
 def setting_types(client: type) -> dict[str, str]:
     """The settings of a client by name, with the name of their type; the common settings come first."""
-    from typing import get_type_hints
-
     from odradek.client.config import ClientSettings
 
-    of_all = {name: kind.__name__ for name, kind in get_type_hints(ClientSettings).items()}
+    of_all = {name: kind.__forward_arg__ for name, kind in ClientSettings.__annotations__.items()}
     own = inspect.signature(client).parameters
     return of_all | {name: str(own[name].annotation) for name in own if name not in _NOT_SETTINGS}
 
@@ -116,19 +148,10 @@ def unknown_property(name: str, clients: Sequence[type]) -> ConfigurationError:
     return _refusal(name, f"there is no property {name}", suggestion and suggestion.replace("_", "."), cure)
 
 
-def refused_security_protocol(protocol: object) -> ConfigurationError:
-    """The error for a security protocol other than PLAINTEXT."""
-    missing = {"SSL": "TLS is", "SASL_PLAINTEXT": "SASL is", "SASL_SSL": "TLS and SASL are"}.get(str(protocol).upper())
-    cause = f"security_protocol is {protocol!r}"
-    return ConfigurationError(
-        "configure the client", f"{cause}, and {missing} not supported yet" if missing else cause, _PLAINTEXT
-    )
-
-
 def _refusal(name: str, cause: str, suggestion: str | None, cure: str) -> ConfigurationError:
-    missing = _NOT_THERE.get(_snake(name).partition("_")[0])
+    missing = next((instead for start, instead in _NOT_THERE.items() if _snake(name).startswith(start)), None)
     if missing is not None:
-        cause, cure = f"{cause}: {missing[0]}", missing[1]
+        cure = missing
     elif suggestion is not None:
         cure = f"Did you mean {suggestion}? {cure}"
     return ConfigurationError("configure the client", cause, cure)

@@ -61,7 +61,7 @@ class BlockingClient:
 
 async def _connect(config: ClientConfig, timeout_ms: int, creates_topics: bool) -> Cluster:
     """Return a started cluster; on an error its connections are closed first."""
-    cluster = Cluster(config, TcpNetwork(), creates_topics=creates_topics)
+    cluster = Cluster(config, TcpNetwork(config), creates_topics=creates_topics)
     try:
         await cluster.start(timeout_ms)
     except BaseException:

@@ -83,7 +83,7 @@ class Admin:
             default_api_timeout_ms=default_api_timeout_ms,
             **client,
         )
-        self._network = network or TcpNetwork()
+        self._network = network or TcpNetwork(self._config)
         self._started: Calls | None = None
 
     async def __aenter__(self) -> Self:

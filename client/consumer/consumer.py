@@ -109,7 +109,7 @@ class Consumer:
             max_poll_interval_ms=max_poll_interval_ms,
             **client,
         )
-        self._network = network or TcpNetwork()
+        self._network = network or TcpNetwork(self._config)
         self._timeout_ms = default_api_timeout_ms
         self._subscription = SubscriptionState()
         self._is_closed = True  # until start()

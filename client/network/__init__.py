@@ -4,6 +4,8 @@
 |---|---|
 | `connection` | one connection to one broker |
 | `transport` | the transports of connections, the only module that uses sockets; the errors of connecting |
+| `tls` | the SSL context of the settings, and the errors of handshakes |
+| `sasl`, `sasl_exchanges` | the authentication of a connection; the client's side of each mechanism |
 | `api_versions` | the version of each API for one connection (ApiVersions) |
 | `connections` | all connections of one client: at most one for each broker and purpose |
 | `backoff` | growing pauses between attempts |

@@ -292,8 +292,8 @@ class Cluster:
                 raise
             except ClientError as error:
                 failures.append(error)
-        if len(failures) == 1 and not failures[0].retriable:
-            raise failures[0]
+        if len({type(failure) for failure in failures}) == 1 and not failures[0].retriable:
+            raise failures[0]  # of all: they refuse the same credentials, or are not trusted
         unreachable = BootstrapError(
             "find the cluster",
             "; ".join(f"{failure.broker}: {failure.cause}" for failure in failures),

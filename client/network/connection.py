@@ -1,14 +1,18 @@
 """One connection to one broker.
 
 ```
-connecting --> negotiating --> open --> closed          open_connection() returns in "open"
-                 ApiVersions    |         ^
-                                +---------+ close(), the peer, a timeout, bytes that are not Kafka's
+connecting --> negotiating --> authenticating --> open --> closed      open_connection() returns in "open"
+TCP, TLS         ApiVersions     SASL, if set      |         ^
+                                       ^           +---------+ close(), the peer, a timeout, bytes that are not Kafka's
+                                       +-----------+ most of the session's lifetime is over, and a request is sent
 ```
 Requests are written at once, and the broker responds in order; the in-flight table maps the correlation id to the
 future of the response. A request that times out closes the connection, because the responses to later requests cannot
 arrive before its own. When a connection closes, every request in flight fails with the same error, and `on_close` is
 called.
+
+While a connection authenticates again (KIP-368) its requests wait in memory, in their order, because a broker accepts
+no other request between those of SASL. Those that were sent before are answered before.
 
 Buffers: a request is encoded into a buffer of its own, which never changes after it was passed to the transport. A
 response is decoded from the receive buffer. Only a response to Fetch contains views of it (`records`); they stay valid
@@ -20,10 +24,11 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from odradek.client.config import Address
 from odradek.client.errors import (
+    AuthenticationFailedError,
     ClientError,
     ClosedError,
     ConfigurationError,
@@ -33,7 +38,7 @@ from odradek.client.errors import (
     broker_error,
 )
 from odradek.client.network.api_versions import ApiVersions, read_api_versions, version_to_retry
-from odradek.client.network.transport import Network, connect, describe
+from odradek.client.network.transport import Network, connect, describe, lost_error
 from odradek.protocol import codec
 from odradek.protocol.api import FETCH_KEY, NAMES, by_key
 from odradek.protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
@@ -42,6 +47,9 @@ from odradek.protocol.header import API_VERSIONS_KEY, RequestHeader, decode_resp
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.plural import pluralize
 from odradek.protocol.schema import Message, spec
+
+if TYPE_CHECKING:
+    from odradek.client.network.sasl import Authenticator
 
 R = TypeVar("R", bound=Message)
 
@@ -52,7 +60,11 @@ _SIZE = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">i")
 _MAX_CORRELATION_ID = 0x7FFFFFFF
 _ARENA_SIZE = 64 * 1024  # larger responses get a buffer of their own (odradek.protocol.framing)
+_SASL_KEYS = (17, 36)  # SaslHandshake, SaslAuthenticate
 _NOT_KAFKA = "Is this the port of a Kafka listener, and is it a plaintext one?"
+_NOT_KAFKA_OVER_TLS = "If this listener demands a certificate of the client, set ssl_keystore_location"
+_REFUSED = "The broker may have refused the credentials: its log has the reason"
+_WITHOUT_SASL = "If this listener demands authentication, set security_protocol and sasl_mechanism"
 
 
 class _InFlight:
@@ -88,6 +100,11 @@ class Connection(asyncio.BufferedProtocol):
         self._in_flight: dict[int, _InFlight] = {}
         self._correlation_id = 0
         self._closed_by: ClientError | None = None
+        self._authenticator: Authenticator | None = None
+        self._authentication: asyncio.Task[None] | None = None  # of a connection that authenticates again
+        self._authenticate_at: float | None = None  # the loop's time
+        self._held: list[bytearray] | None = None  # requests during that, in their order
+        self._has_answered = False  # a request other than ApiVersions
         self._gone: asyncio.Future[None] = self._loop.create_future()
 
     def rename(self, name: str) -> None:
@@ -125,7 +142,7 @@ class Connection(asyncio.BufferedProtocol):
         seconds = self._request_timeout if timeout is None else timeout
         timer = self._loop.call_later(seconds, self._timed_out, api_key, seconds)
         self._in_flight[self._correlation_id] = _InFlight(api_key, version, future, timer)
-        self._write(frame)
+        self._write(api_key, frame)
         return future
 
     def version_of(self, request: Message, at_most: int) -> int:
@@ -138,8 +155,8 @@ class Connection(asyncio.BufferedProtocol):
         """Send a request that has no response: Produce with acks=0. Raises ConnectionLostError."""
         if not self.is_open:
             raise self._closed_by or self._lost("it is not connected")
-        _, _, frame = self._encode(request, version)
-        self._write(frame)
+        api_key, _, frame = self._encode(request, version)
+        self._write(api_key, frame)
 
     def close(self, error: ClientError | None = None) -> None:
         """Close now; requests in flight fail with `error`. A second call does nothing."""
@@ -166,6 +183,15 @@ class Connection(asyncio.BufferedProtocol):
         if response.error_code:
             raise broker_error(response.error_code, "request API versions", broker=self.name)
         self.versions = ApiVersions(self.name, response.api_keys, response.finalized_features)
+
+    async def authenticate(self, authenticator: Authenticator, seconds: float) -> None:
+        """Authenticate, with so many seconds for each response, and again before the session ends.
+
+        Raises AuthenticationFailedError and other ClientErrors.
+        """
+        self._authenticator = authenticator
+        lifetime = await authenticator.authenticate(self, seconds)
+        self._authenticate_at = None if lifetime is None else self._loop.time() + lifetime
 
     # Called by the transport.
 
@@ -198,7 +224,8 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(exc, ProtocolError):  # raised in get_buffer, for an invalid frame size
             self._closed_by = self._closed_by or self._not_kafka(exc)
         elif self._closed_by is None:
-            self._closed_by = self._lost(describe(exc) if exc else "the broker closed the connection")
+            lost = self._lost(describe(exc) if exc else "the broker closed the connection")
+            self._closed_by = (lost_error(exc, lost.tried, self.name) if exc else None) or lost
         self._end()
 
     # Private.
@@ -221,9 +248,27 @@ class Connection(asyncio.BufferedProtocol):
         _SIZE.pack_into(frame, 0, len(frame) - _SIZE.size)
         return api_key, version, frame
 
-    def _write(self, frame: bytearray) -> None:
+    def _write(self, api_key: int, frame: bytearray) -> None:
         assert self._transport is not None
-        self._transport.write(frame)
+        if self._authenticate_at is not None and self._loop.time() >= self._authenticate_at and self._held is None:
+            self._held = []
+            self._authentication = self._loop.create_task(self._authenticate_again())
+        if self._held is not None and api_key not in _SASL_KEYS:
+            self._held.append(frame)
+        else:
+            self._transport.write(frame)
+
+    async def _authenticate_again(self) -> None:
+        assert self._authenticator is not None
+        try:
+            await self.authenticate(self._authenticator, self._request_timeout)
+        except ClientError as error:
+            error.broker = error.broker or self.name
+            self.close(error)  # requests that wait fail with it
+        held, self._held = self._held or [], None
+        if self._closed_by is None and self._transport is not None:
+            for frame in held:
+                self._transport.write(frame)
 
     def _handle_response(self, frame: memoryview) -> None:
         if len(frame) < _CORRELATION_ID.size:
@@ -233,6 +278,7 @@ class Connection(asyncio.BufferedProtocol):
         if sent is None:
             raise RemoteProtocolError(f"a response to request {correlation_id}, which is not in flight")
         sent.timer.cancel()
+        self._has_answered = self._has_answered or sent.api_key != API_VERSIONS_KEY
         try:
             response: Message
             if sent.api_key == API_VERSIONS_KEY:
@@ -249,22 +295,35 @@ class Connection(asyncio.BufferedProtocol):
 
     def _timed_out(self, api_key: int, seconds: float) -> None:
         cause = f"no response within {seconds * 1000:.0f} ms"
-        cure = _NOT_KAFKA if api_key == API_VERSIONS_KEY else ""
+        cure = self._not_kafka_cure if api_key == API_VERSIONS_KEY else ""
         self.close(RequestTimeoutError(f"send {NAMES[api_key]}", cause, cure, broker=self.name))
+
+    @property
+    def _not_kafka_cure(self) -> str:
+        has_tls = self._transport is not None and self._transport.get_extra_info("ssl_object") is not None
+        return _NOT_KAFKA_OVER_TLS if has_tls else _NOT_KAFKA
 
     def _lost(self, cause: str) -> ConnectionLostError:
         oldest = next(iter(self._in_flight.values()), None)
         tried = f"send {NAMES[oldest.api_key]}" if oldest else "use a connection"
-        cure = _NOT_KAFKA if oldest and oldest.api_key == API_VERSIONS_KEY else ""
+        cure = ""
+        if oldest is not None and oldest.api_key == API_VERSIONS_KEY:
+            cure = self._not_kafka_cure
+        elif oldest is not None and oldest.api_key in _SASL_KEYS:
+            cure = _REFUSED
+        elif oldest is not None and not self._has_answered:
+            cure = _WITHOUT_SASL
         return ConnectionLostError(tried, cause, cure, broker=self.name)
 
     def _not_kafka(self, error: ProtocolError) -> NotKafkaError:
-        return NotKafkaError("read a response", str(error), _NOT_KAFKA, broker=self.name)
+        return NotKafkaError("read a response", str(error), self._not_kafka_cure, broker=self.name)
 
     def _end(self) -> None:
         if self._gone.done():
             return
         self._gone.set_result(None)
+        if self._authentication is not None:
+            self._authentication.cancel()
         in_flight, self._in_flight = self._in_flight, {}
         for sent in in_flight.values():
             sent.timer.cancel()
@@ -275,13 +334,29 @@ class Connection(asyncio.BufferedProtocol):
 
 
 async def open_connection(
-    network: Network, address: Address, name: str, *, client_id: str, connect_timeout: float, request_timeout: float
+    network: Network,
+    address: Address,
+    name: str,
+    *,
+    client_id: str,
+    connect_timeout: float,
+    request_timeout: float,
+    authenticator: Authenticator | None = None,
 ) -> Connection:
-    """Connect and negotiate versions, both within `connect_timeout` (s). Raises TransportError or BrokerError."""
+    """Connect, negotiate versions and authenticate, with `connect_timeout` (s) for each response.
+
+    Raises TransportError, AuthenticationFailedError, ConfigurationError or BrokerError.
+    """
     connection = Connection(name, client_id, request_timeout)
     try:
         await connect(network, address, connection, name, connect_timeout)
         await connection.negotiate(connect_timeout)
+        if authenticator is not None:
+            await connection.authenticate(authenticator, connect_timeout)
+    except AuthenticationFailedError as error:
+        error.broker = error.broker or name
+        connection.close()
+        raise
     except BaseException:
         connection.close()  # it may have a transport already
         raise

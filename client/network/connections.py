@@ -13,12 +13,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from odradek.client.config import Address, ClientConfig
 from odradek.client.errors import ClientError, ClosedError
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connection import Connection, open_connection
 from odradek.client.network.transport import Network
+
+if TYPE_CHECKING:
+    from odradek.client.network.sasl import Authenticator
+    from odradek.client.security.settings import SecuritySettings
+
+
+def authenticator_of(settings: SecuritySettings) -> Authenticator | None:
+    """What authenticates the connections of a client; None without SASL."""
+    if not settings.uses_sasl:
+        return None
+    from odradek.client.network.sasl import Authenticator
+
+    return Authenticator(settings)
 
 
 class Purpose(Enum):
@@ -40,6 +54,7 @@ class Connections:
         self._attempts: dict[tuple[int, Purpose], asyncio.Task[Connection]] = {}
         self._backoffs: dict[int, Backoff] = {}
         self._failures: dict[int, ClientError] = {}
+        self._authenticator = authenticator_of(config)
         self._is_closed = False
 
     def established(self, node_id: int, purpose: Purpose = Purpose.REQUESTS) -> Connection | None:
@@ -139,6 +154,7 @@ class Connections:
             client_id=config.client_id,
             connect_timeout=config.connect_timeout_ms / 1000,
             request_timeout=config.request_timeout_ms / 1000,
+            authenticator=self._authenticator,
         )
 
     def _keep(self, node_id: int, purpose: Purpose, connection: Connection) -> None:

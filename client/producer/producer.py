@@ -149,7 +149,7 @@ class Producer(Generic[K, V]):
             **client,
         )
         self._serializes = key_serializer is not None or value_serializer is not None
-        self._network = network or TcpNetwork()
+        self._network = network or TcpNetwork(self._config)
         self._topics: dict[str, _Topic] = {}
         self._max_record = max_request_size - BATCH_HEADER_SIZE - MAX_RECORD_OVERHEAD
         self._is_closed = True  # until start()

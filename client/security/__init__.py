@@ -8,6 +8,7 @@
 | `credentials` | the credentials of a SASL mechanism, of whichever settings have them |
 | `pem` | PEM text as files and properties hold it |
 | `stores` | key stores and trust stores: PEM and PKCS12 files, and inline PEM |
+| `certificate` | the parts of a certificate that messages show |
 | `tokens` | tokens of OAUTHBEARER: from a function, kept until they are old |
 | `client_credentials` | tokens that a token endpoint issues to a client id and its secret |
 """

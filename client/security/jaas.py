@@ -4,8 +4,9 @@
 org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="secret";
 └─ login module ────────────────────────────────────────┘ flag    └─ options ─────────────────────┘
 ```
-A value is a word or quoted; in quotes a backslash takes the next character as it is. The module is a name that selects
-a mechanism: no class is loaded. Errors never repeat a part of the text, because it has passwords.
+A value is a word or quoted, with the escapes of Java's StreamTokenizer in quotes: a letter for a control character, up
+to three octal digits, and any other character for itself. The module is a name that selects a mechanism: no class is
+loaded. Errors never repeat a part of the text, because it has passwords.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ _FLAGS: Final = frozenset({"required", "requisite", "sufficient", "optional"})
 _TOKEN: Final = re.compile(
     r"\s*(?:\"((?:[^\"\\]|\\.)*)\"|'((?:[^'\\]|\\.)*)'|([=;])|([^\s=;\"']+))|\s*(\S)", re.DOTALL
 )  # a quoted word in two ways, punctuation, a word; the last group: nothing of these
+
+_ESCAPE: Final = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_CONTROL: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 class JaasEntry(NamedTuple):
@@ -67,7 +71,12 @@ def _tokens(text: str) -> list[_Token]:
             raise ValueError("it has a quote that is not closed")
         quoted = double if double is not None else single
         if quoted is not None:
-            found.append(_Token(re.sub(r"\\(.)", r"\1", quoted, flags=re.DOTALL), mark=False))
+            found.append(_Token(_ESCAPE.sub(_unescaped, quoted), mark=False))
         else:
             found.append(_Token(mark or word, mark=mark is not None))
     return found
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    text = escape[1]
+    return chr(int(text, 8)) if text[0] in "01234567" else _CONTROL.get(text, text)

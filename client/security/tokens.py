@@ -117,7 +117,7 @@ def _is_number(value: object) -> bool:
 
 def _unsecured(credentials: UnsecuredTokens) -> Token:
     """A JWS without a signature (RFC 7515, alg none), which brokers accept in tests only."""
-    now = time.time()
+    now = int(time.time())  # a fraction would be the future for a broker whose clock counts milliseconds
     claims: dict[str, Any] = {"sub": credentials.subject, "iat": now, "exp": now + credentials.seconds}
     if credentials.scope is not None:
         claims["scope"] = credentials.scope

@@ -54,6 +54,7 @@ from odradek.client import (
 )
 from tests.client import test_errors_of_connecting  # noqa: F401 - the types that its tests provoke count as well
 from tests.client.conftest import MakeTopic
+from tests.client.network import test_sasl, test_tls  # noqa: F401 - likewise
 from tests.client.provoked_errors import PROVOKED, provokes
 from tests.client.security import test_tokens  # noqa: F401 - likewise
 from tests.client.transactions import test_transactions_for_real  # noqa: F401 - likewise

@@ -89,6 +89,20 @@ def test_sasl_on_a_plaintext_port(server: Server) -> None:
     assert_quoted(error, "SASL PLAIN mechanism handshake failed: Broker: Request not valid in current SASL state")
 
 
+async def test_tls_and_sasl_of_this_client_on_a_plaintext_port(server: Server) -> None:
+    with pytest.raises(client.ClientError) as raised:
+        async with client.Admin(server.bootstrap, security_protocol="SSL"):
+            pass
+    assert_quoted(
+        raised.value, "find the cluster: ", "the peer ended the TLS handshake. Is this the port of a TLS listen"
+    )
+    user = {"sasl_username": "u", "sasl_password": "p"}
+    with pytest.raises(client.AuthenticationFailedError) as raised:
+        async with client.Admin(server.bootstrap, security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", **user):
+            pass
+    assert_quoted(raised.value, "authenticate as u with PLAIN at ", "the listener does not use SASL. Set security_prot")
+
+
 async def test_a_topic_that_does_not_exist(start_server: Callable[..., Server]) -> None:
     server = start_server({"auto.create.topics.enable": "false"})
     with pytest.raises(client.ClientError) as raised:

@@ -13,6 +13,17 @@ _OTHER_NAMES = {
 }
 """Properties of Kafka's clients whose setting here has another name than theirs with underscores."""
 
+_OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer."
+_IMPLIED: dict[str, tuple[str, ...]] = {
+    "sasl.login.callback.handler.class": (
+        f"{_OAUTH_PACKAGE}OAuthBearerLoginCallbackHandler",
+        f"{_OAUTH_PACKAGE}secured.OAuthBearerLoginCallbackHandler",
+        f"{_OAUTH_PACKAGE}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler",
+    ),
+    "ssl.protocol": ("TLS", "TLSv1.2", "TLSv1.3"),
+}
+"""Properties that files for Kafka's tools have, whose values name what this client does anyway."""
+
 
 def add_bootstrap_argument(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     parser.add_argument(
@@ -27,7 +38,9 @@ def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("cluster")
     add_bootstrap_argument(group)
     group.add_argument(
-        "--command-config", metavar="PATH", help="a .properties file with settings of the client (docs/client.md)"
+        "--command-config",
+        metavar="PATH",
+        help="a .properties file with settings of the client, TLS and passwords too (docs/client.md)",
     )
     group.add_argument(
         "--command-property",
@@ -46,7 +59,8 @@ def add_topic_argument(parser: argparse.ArgumentParser) -> None:
 def client_settings(arguments: argparse.Namespace, client: type) -> dict[str, Any]:
     """Return the settings of `--command-config` and `--command-property` as keywords of `client`, such as Producer.
 
-    Raises ConfigurationError for a setting that this client does not have, OSError for a file that cannot be read.
+    Raises ConfigurationError for a setting that this client does not have, and for a file that is no properties file;
+    OSError for a file that cannot be read.
     """
     return settings_of_each(arguments, client)[0]
 
@@ -61,6 +75,8 @@ def settings_of_each(arguments: argparse.Namespace, *clients: type) -> list[dict
 
     types = [property_types(client) for client in clients]
     for name, text in properties:
+        if text in _IMPLIED.get(name, ()):
+            continue
         keyword = name.replace(".", "_")
         keyword = _OTHER_NAMES.get(keyword, keyword)
         if not any(keyword in known for known in types):
@@ -76,9 +92,14 @@ def _read_properties(path: str | None) -> list[tuple[str, str]]:
         return []
     from pathlib import Path
 
-    lines = (line.strip() for line in Path(path).read_text().splitlines())
-    pairs = (line.partition("=") for line in lines if line and line[0] not in "#!")
-    return [(name.strip(), value.strip()) for name, _, value in pairs]
+    from odradek.client.errors import ConfigurationError
+    from odradek.protocol.java_properties import MalformedPropertiesError, decode, parse
+
+    try:
+        entries = parse(decode(Path(path).read_bytes()))
+    except MalformedPropertiesError as error:
+        raise ConfigurationError("read the settings", f"{path}, {error}", "Write a backslash as two") from None
+    return [(entry.key, entry.value.strip()) for entry in entries]
 
 
 def _value(text: str, kind: str) -> Any:

@@ -159,9 +159,14 @@ async def test_settings_come_from_a_file_and_from_flags(bootstrap: str, make_top
     [
         ("liner.ms=5", "there is no property liner.ms. Did you mean linger.ms?"),
         ("queue.buffering.max.ms=5", "there is no property queue.buffering.max.ms. Did you mean linger.ms?"),
-        ("security.protocol=SSL", "security_protocol is 'SSL', and TLS is not supported yet. Use a PLAINTEXT listener"),
-        ("ssl.ca.location=/ca.pem", "there is no property ssl.ca.location: TLS is not supported yet."),
-        ("sasl.mechanism=PLAIN", "there is no property sasl.mechanism: SASL is not supported yet."),
+        ("ssl.ca.location=/ca.pem", "there is no property ssl.ca.location. Did you mean ssl.truststore.location?"),
+        (
+            "ssl.keystore.locaton=/k.pem",
+            "there is no property ssl.keystore.locaton. Did you mean ssl.keystore.location",
+        ),
+        ("sasl.mechanisms=PLAIN", "there is no property sasl.mechanisms. Did you mean sasl.mechanism?"),
+        ("sasl.login.callback.handler.class=my.Own", "there is no property sasl.login.callback.handler.class."),
+        ("security.protocol=SASL_SSL", "sasl_mechanism is not set. choose one of PLAIN"),
         ("key.serializer=json", "there is no property key.serializer. docs/client.md lists"),
     ],
 )

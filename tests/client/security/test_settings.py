@@ -142,6 +142,11 @@ def test_a_quoted_value_may_have_any_character() -> None:
     )
 
 
+def test_escapes_in_quotes_are_those_of_java() -> None:
+    text = PLAIN_MODULE + r' required username="a\tb\101\603" password="\q\n";'
+    assert credentials_of(sasl("PLAIN", sasl_jaas_config=text)) == PasswordCredentials("a\tbA03", "q\n")
+
+
 def test_tokens_come_from_a_function_an_endpoint_or_are_unsecured() -> None:
     def provider() -> tuple[str, float]:
         return "", 0
