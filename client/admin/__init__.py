@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `admin` | `Admin`: all calls, with their arguments, results and errors |
+| `lifecycle` | the start and the end of an `Admin` |
 | `arguments` | values for calls: `NewTopic`, `NewPartitions`, `ConfigResource`, `ConfigChange`, `OffsetSpec` |
 | `results` | the values that calls return: `Results`, and a class for each kind of description |
 | `calls` | the brokers for each request, retries and time limits; one error for each item |

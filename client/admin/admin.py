@@ -20,9 +20,7 @@ the last of them. A request without a response is repeated (`odradek.client.admi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from types import TracebackType
-from typing import Self, Unpack
+from collections.abc import Collection, Iterable, Mapping
 
 from odradek.client.admin import (
     cluster,
@@ -36,7 +34,7 @@ from odradek.client.admin import (
     transactions,
 )
 from odradek.client.admin.arguments import ConfigChange, ConfigResource, NewPartitions, NewTopic, TransactionFilter
-from odradek.client.admin.calls import Calls
+from odradek.client.admin.lifecycle import AdminLifecycle
 from odradek.client.admin.results import (
     ApiRange,
     ClusterDescription,
@@ -56,62 +54,15 @@ from odradek.client.admin.results import (
     TransactionDescription,
     TransactionListing,
 )
-from odradek.client.config import AdminConfig, ClientSettings, IsolationLevel, check_keywords, parse_bootstrap_servers
-from odradek.client.errors import ClosedError
-from odradek.client.network.cluster import Cluster
-from odradek.client.network.transport import Network, TcpNetwork
+from odradek.client.config import IsolationLevel
 from odradek.client.record import AnyPartition, CommittedOffset, OffsetAndTimestamp, Partition, TopicPartition
 
 
-class Admin:
+class Admin(AdminLifecycle):
     """Administers a cluster; for one event loop, any number of calls at a time.
 
     Settings are those of Kafka's admin client (`odradek.client.config`). Every call takes `timeout_ms`.
     """
-
-    def __init__(
-        self,
-        bootstrap_servers: str | Sequence[str],
-        *,
-        default_api_timeout_ms: int = 60000,
-        network: Network | None = None,
-        **client: Unpack[ClientSettings],
-    ) -> None:
-        check_keywords(Admin, client)
-        self._config = AdminConfig(
-            bootstrap_servers=parse_bootstrap_servers(bootstrap_servers),
-            default_api_timeout_ms=default_api_timeout_ms,
-            **client,
-        )
-        self._network = network or TcpNetwork(self._config)
-        self._started: Calls | None = None
-
-    async def __aenter__(self) -> Self:
-        await self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def start(self) -> None:
-        """Connect to the cluster. Does nothing if it is started already. Raises ClientError."""
-        if self._started is not None:
-            return
-        found = Cluster(self._config, self._network)
-        try:
-            await found.start()
-        except BaseException:
-            await found.close()
-            raise
-        self._started = Calls(self._config, found)
-
-    async def close(self) -> None:
-        """Disconnect; unfinished calls raise ClosedError."""
-        calls, self._started = self._started, None
-        if calls is not None:
-            await calls.cluster.close()
 
     # Topics.
 
@@ -392,9 +343,3 @@ class Admin:
     ) -> Results[str, ProducerIdAndEpoch]:
         """Abort open transactions and fence the producers. A value has the new epoch. Errors: AuthorizationError."""
         return await transactions.fence_producers(self._calls, transactional_ids, timeout_ms=timeout_ms)
-
-    @property
-    def _calls(self) -> Calls:
-        if self._started is None:
-            raise ClosedError("administer", "the Admin is not open", "Use it inside `async with`")
-        return self._started
