@@ -25,8 +25,8 @@ from odradek.client import (
 )
 from odradek.client.network.connections import Purpose
 from tests.peers import secured_apache
-from tests.peers.certificates import Authority
 from tests.peers.secured_apache import SESSION_MS, USERS, SecuredKafka
+from tests.peers.stores import Authority
 
 pytestmark = pytest.mark.java
 

@@ -18,7 +18,7 @@
 | `quix_environment` | an environment with Quix Streams, which needs another confluent-kafka |
 | `sasl_scripts` | what clients may do while they authenticate |
 | `secured_apache` | an Apache Kafka with TLS, SASL and its authorizer |
-| `certificates` | a certificate authority, and key and trust stores with what it issues |
+| `stores` | a certificate authority, and key and trust stores with what it issues |
 | `features` | finalized features of a server |
 | `group_member` | a member of a group, as a process of its own |
 | `topics`, `series` | a test's own topics; the metrics of a server |

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.peers import apache
-from tests.peers.certificates import Authority
 from tests.peers.server import Server, free_port
+from tests.peers.stores import Authority
 
 USERS = {"admin": "admin secret", "alice": "alice secret", "bob": 'bob, "s = secret'}
 """Of PLAIN. Those of SCRAM are made by the test."""

@@ -23,7 +23,7 @@ from odradek.client.network.transport import TcpNetwork, connect
 from odradek.client.security.certificate import names_of, summary_of
 from odradek.client.security.settings import SecuritySettings
 from tests.client.provoked_errors import provokes
-from tests.peers.certificates import Authority, Issued
+from tests.peers.stores import Authority, Issued
 
 AUTHORITY = Authority()
 BROKER = AUTHORITY.issue("broker", ["localhost", "broker.example"])

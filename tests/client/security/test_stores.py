@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from odradek.client.errors import ConfigurationError
 from odradek.client.security.settings import SecuritySettings
 from odradek.client.security.stores import key_material, trusted_certificates
-from tests.peers.certificates import Authority, Issued
+from tests.peers.stores import Authority, Issued
 
 AUTHORITY = Authority()
 CLIENT = AUTHORITY.issue("client")
