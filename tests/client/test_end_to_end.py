@@ -185,6 +185,7 @@ class CuttingNetwork(TcpNetwork):
     """The real network, whose connections the test can cut."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.transports: list[asyncio.WriteTransport] = []
 
     async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
