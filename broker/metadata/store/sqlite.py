@@ -13,6 +13,9 @@ subdirectory that is not a partition.
 WAL with synchronous=FULL: a transaction is on disk when it is answered (0.2 ms). One thread makes all accesses, so that
 no fsync blocks the event loop. Reads are served from memory.
 
+It has credentials, so only its owner may read it: mode 0600, also of the files that SQLite writes beside it. `open`
+narrows what an earlier version created.
+
 The lock on the log directory ensures that one process at a time uses the file. So a session ends with its process:
 `open` deletes keys under a lease, whose process has ended.
 """
@@ -22,6 +25,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -36,6 +40,10 @@ T = TypeVar("T")
 FILE_NAME = "odradek-metadata.sqlite"
 _APPLICATION_ID = int.from_bytes(b"odra")
 _VERSION = 1
+
+_PRIVATE = stat.S_IRUSR | stat.S_IWUSR
+_BESIDE = ("-wal", "-shm")
+"""SQLite creates these with the mode of the file that they belong to."""
 
 _SCHEMA = (
     "BEGIN IMMEDIATE",
@@ -55,7 +63,9 @@ def copy_store(path: Path, directory: Path) -> None:
     """Copy the file at `path`, and the write-ahead log of a killed process, if they exist."""
     for source in (path, path.with_name(f"{path.name}-wal")):
         if source.exists():
-            shutil.copyfile(source, directory / source.name)
+            target = directory / source.name
+            target.touch(_PRIVATE)
+            shutil.copyfile(source, target)
 
 
 def read_file(path: Path) -> tuple[list[KV], int]:
@@ -91,6 +101,18 @@ def write_file(path: Path, kvs: Iterable[KV], revision: int) -> None:
         raise StoreFailedError(f"cannot write the metadata to {path}: {error}") from error
     finally:
         database.close()
+
+
+def _make_private(path: Path) -> None:
+    """Create the file at `path` if it is missing, and forbid others to read it or what is beside it."""
+    try:
+        path.touch(_PRIVATE, exist_ok=False)
+    except FileExistsError:
+        for each in (path, *(path.with_name(path.name + suffix) for suffix in _BESIDE)):
+            if each.exists():
+                mode = stat.S_IMODE(each.stat().st_mode)
+                if mode & (stat.S_IRWXG | stat.S_IRWXO):
+                    each.chmod(mode & stat.S_IRWXU)
 
 
 class SqliteStore(EmbeddedStore):
@@ -149,9 +171,10 @@ class _Database:
 
     def open(self) -> tuple[list[KV], int]:
         try:
+            _make_private(self._path)
             self._connection = sqlite3.connect(self._path, isolation_level=None)
             return self._load(self._connection)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise StoreFailedError(f"cannot open the metadata in {self._path}: {error}") from error
 
     def commit(self, batch: Batch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from typing import Final
 
 _CHUNK: Final = 1 << 20
@@ -23,11 +24,12 @@ def link_or_copy(source: str, target: str) -> None:
 
 
 def copy(source: str, target: str) -> None:
-    """Copy a file as a whole; holes stay holes, which take no space."""
+    """Copy a file as a whole, with its mode; holes stay holes, which take no space."""
     reading = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        size = os.fstat(reading).st_size
-        writing = _create(target)
+        status = os.fstat(reading)
+        size = status.st_size
+        writing = _create(target, stat.S_IMODE(status.st_mode))
         try:
             for start, end in _data_ranges(reading, size):
                 _copy_range(reading, writing, start, end)
@@ -69,8 +71,8 @@ def is_linked(path: str) -> bool:
     return os.stat(path).st_nlink > 1
 
 
-def _create(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+def _create(path: str, mode: int = 0o644) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
 
 
 def _copy_range(reading: int, writing: int, start: int, end: int) -> None:

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore, read_file, write_file
+from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore, copy_store, read_file, write_file
 from odradek.broker.metadata.store.store import KV, MAX_OPERATIONS, Delete, Put, StoreFailedError
 
 
@@ -39,6 +41,54 @@ async def test_closing_leaves_one_plain_file(path: Path) -> None:
     await store.close()
 
     assert [child.name for child in path.parent.iterdir()] == [FILE_NAME]
+
+
+def modes(directory: Path) -> dict[str, str]:
+    return {each.name: oct(stat.S_IMODE(each.stat().st_mode)) for each in directory.iterdir()}
+
+
+async def test_only_its_owner_may_read_the_file_and_what_is_beside_it(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        store = await SqliteStore.open(path)
+        await store.txn((), (Put(b"a", b"1"),))
+        assert modes(path.parent) == {FILE_NAME + suffix: "0o600" for suffix in ("", "-wal", "-shm")}
+        copies = path.parent / "copies"
+        copies.mkdir()
+        copy_store(path, copies)
+        assert modes(copies) == {FILE_NAME + suffix: "0o600" for suffix in ("", "-wal")}
+        await store.close()
+        write_file(copies / "written", [KV(b"a", b"1", 1, 1)], 1)
+        assert modes(copies)["written"] == "0o600"
+    finally:
+        os.umask(before)
+
+
+async def test_a_file_that_others_may_read_is_narrowed_with_what_a_kill_left_beside_it(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await store.txn((), (Put(b"a", b"1"),))
+    killed = path.parent / "killed"
+    killed.mkdir()
+    for suffix in ("", "-wal", "-shm"):
+        shutil.copy(f"{path}{suffix}", killed / f"{FILE_NAME}{suffix}")
+        (killed / f"{FILE_NAME}{suffix}").chmod(0o664)
+    await store.close()
+
+    store = await SqliteStore.open(killed / FILE_NAME)
+    assert modes(killed) == {FILE_NAME + suffix: "0o600" for suffix in ("", "-wal", "-shm")}
+    assert (await store.range(b""))[0] == [KV(b"a", b"1", 1, 1)]
+    await store.close()
+
+
+def test_a_narrower_mode_stays(path: Path) -> None:
+    async def open_and_close() -> None:
+        await (await SqliteStore.open(path)).close()
+
+    asyncio.run(open_and_close())
+    path.chmod(0o700)
+    modified = path.stat().st_mtime_ns
+    asyncio.run(open_and_close())
+    assert (modes(path.parent), path.stat().st_mtime_ns) == ({FILE_NAME: "0o700"}, modified)
 
 
 async def test_answered_transactions_survive_a_kill_at_any_time(path: Path, tmp_path: Path) -> None:

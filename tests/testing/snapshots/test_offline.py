@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.metadata.store.sqlite import FILE_NAME
 from odradek.broker.testing.snapshots.command import main
 from tests.handlers.requests import batch, create, produce
 from tests.testing.snapshots.observed import observed
@@ -21,6 +23,10 @@ async def filled(path: Path, value: bytes = b"before") -> dict[str, object]:
             await create(wire, "t", 2)
         await produce(wire, "t", batch(value))
         return await observed(broker)
+
+
+def modes_of_metadata(directory: Path) -> list[int]:
+    return [stat.S_IMODE(path.stat().st_mode) for path in directory.rglob(FILE_NAME)]
 
 
 async def seen(path: Path) -> dict[str, object]:
@@ -42,6 +48,13 @@ async def test_a_saved_log_directory_can_be_loaded_again_and_again(
         assert await seen(tmp_path / "log") == before
     assert main(["load", saved, "--log-dir", str(tmp_path / "new")]) == 0
     assert await seen(tmp_path / "new") == before
+
+
+async def test_a_copy_of_the_metadata_is_as_private_as_the_original(tmp_path: Path) -> None:
+    await filled(tmp_path / "log")
+    assert main(["save", str(tmp_path / "saved"), "--log-dir", str(tmp_path / "log")]) == 0
+    assert main(["load", str(tmp_path / "saved"), "--log-dir", str(tmp_path / "new")]) == 0
+    assert modes_of_metadata(tmp_path) == [0o600] * 3
 
 
 async def test_a_directory_in_use_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
