@@ -7,6 +7,7 @@
 | `odradek inspect …`, `odradek verify …` | `odradek.broker.inspection.command` |
 | `odradek topics …` and the rest of its group, `odradek dump-log …` | `odradek.client.__main__`, then its module |
 | `odradek metadata show …` | `odradek.broker.metadata_commands.command` |
+| `odradek users add …` | `odradek.broker.metadata_commands.users` |
 | `odradek snapshot save …` | `odradek.broker.testing.snapshots.command` |
 | `odradek protocol list …` | `odradek.protocol.__main__` |
 | `odradek pipeline export …` | `odradek.pipeline.__main__`, then the job's module |
@@ -41,6 +42,11 @@ class Command(NamedTuple):
 SERVER = {
     "broker": Command("Run a broker", "odradek.broker.__main__"),
     "dev": Command("Run a broker for development, with its data in memory", "odradek.broker.development"),
+}
+USERS = {
+    "users": Command(
+        "Add, list and remove SCRAM users of a broker that is stopped", "odradek.broker.metadata_commands.users"
+    )
 }
 METADATA = {
     "show": Command(
@@ -111,7 +117,7 @@ WITHOUT_ITS_GROUP = {
 """The commands that may be typed without `protocol` or `pipeline` in front. `list` alone would not say of what."""
 
 GROUPS = {
-    "Server": SERVER,
+    "Server": SERVER | USERS,
     "The metadata store of a cluster": {f"metadata {name}": command for name, command in METADATA.items()},
     "Log directories, without a server": LOG_DIRECTORIES
     | {f"snapshot {name}": command for name, command in SNAPSHOT.items()},
@@ -138,6 +144,8 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
         status = import_module(f"odradek.{first}.__main__").main(rest, f"{program} {first}")
     elif first == "dev" or first in SHELL:
         status = import_module((SERVER | SHELL)[first].module).main(rest, f"{program} {first}")
+    elif first in USERS:
+        status = import_module(USERS[first].module).main(rest, f"{program} {first}")
     elif first == "metadata":
         status = import_module(METADATA["show"].module).main(rest, f"{program} metadata")
     elif first == "snapshot":

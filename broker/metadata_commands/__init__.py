@@ -1,4 +1,4 @@
-"""`odradek metadata …`: the metadata store and the log directories of one broker, seen and repaired by an operator.
+"""`odradek metadata …`, `odradek users …`: the metadata store and the log directories of one broker, for its operator.
 
 | module | what |
 |---|---|
@@ -9,6 +9,8 @@
 | `dump` | every key with its value |
 | `create_cluster` | the record of the cluster, into a store that has lost it |
 | `accept_backup` | a store that is older than the log directories: what it lacks, and its acceptance |
+| `users` | `odradek users`: SCRAM users, while the broker is stopped |
 
-The last two change something only with `--yes`, only while the broker is stopped, and delete nothing.
+`create_cluster` and `accept_backup` change something only with `--yes`, only while the broker is stopped, and delete
+nothing.
 """
