@@ -25,6 +25,7 @@ class Roads(TcpNetwork):
     """The ways from one broker to the others, by their ports."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._closed: set[int] = set()
         self._opened: list[tuple[int, asyncio.WriteTransport]] = []
 
