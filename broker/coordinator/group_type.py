@@ -8,7 +8,7 @@ cannot be written, nothing has changed. The classic group changes its state when
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
@@ -20,6 +20,10 @@ from odradek.protocol.errors import ErrorCode
 
 CLASSIC = "classic"
 CONSUMER = "consumer"
+
+
+MayDescribe = Callable[[str], bool]
+"""Returns whether the client of a request may describe a topic. It is also called in threads."""
 
 
 class GroupEvent(Event, frozen=True):

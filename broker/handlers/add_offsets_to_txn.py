@@ -3,6 +3,9 @@
 The group's partition of `__consumer_offsets` becomes part of the transaction, as by AddPartitionsToTxn, with the same
 errors. Producers of version 2 of the protocol do not send it: their TxnOffsetCommit adds the partition.
 PRODUCER_FENCED is INVALID_PRODUCER_EPOCH below version 2.
+
+The client needs the rights to write to the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED) and to read the
+group (GROUP_AUTHORIZATION_FAILED).
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from odradek.broker.coordinator.runtime.internal_topic import partition_of
 from odradek.broker.coordinator.transactions.events import AddPartitions
 from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import check
 from odradek.broker.request.services import Services
 from odradek.broker.request.transactional_ids import check_transactional_id, submit
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from odradek.protocol.schema import Structure
@@ -26,6 +31,8 @@ _FIRST_VERSION_WITH_FENCED_CODE = 2
 def handle(
     services: Services, context: RequestContext, request: AddOffsetsToTxnRequest
 ) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
+    check(services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    check(services, context, Operation.READ, ResourceType.GROUP, request.group_id)
     check_transactional_id(request.transactional_id)
     topic = services.metadata.image.topics.get(CONSUMER_OFFSETS)
     count = services.config.offsets_topic_num_partitions if topic is None else len(topic.partitions)

@@ -7,6 +7,9 @@
 
 | rows | error |
 |---|---|
+| versions 0–3, without the right to write to the transactional id | TRANSACTIONAL_ID_AUTHORIZATION_FAILED for all |
+| versions 0–3, without the right to write to the topic | TOPIC_AUTHORIZATION_FAILED, for the others as below |
+| versions 4–5, without ClusterAction | CLUSTER_AUTHORIZATION_FAILED for the whole request |
 | an empty transactional id | INVALID_REQUEST for all |
 | unknown partitions | UNKNOWN_TOPIC_OR_PARTITION, for the others OPERATION_NOT_ATTEMPTED |
 | to verify, and not in the transaction | TRANSACTION_ABORTABLE |
@@ -25,9 +28,11 @@ from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.coordinator.transactions.events import AddPartitions
 from odradek.broker.coordinator.transactions.transaction import TopicPartition
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import check, check_on_cluster, refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.request.transactional_ids import check_transactional_id, submit
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -49,6 +54,7 @@ Errors = Mapping[TopicPartition, KafkaError | None]
 
 def handle(services: Services, context: RequestContext, request: AddPartitionsToTxnRequest) -> Steps[Answer]:
     if context.api_version >= _FIRST_VERSION_OF_BROKERS:
+        check_on_cluster(services, context, Operation.CLUSTER_ACTION)
         return _handle_brokers(services, context, request.transactions)
     return _handle_producer(services, context, request)
 
@@ -67,10 +73,13 @@ def error_response(request: AddPartitionsToTxnRequest, code: ErrorCode, message:
 
 def _handle_producer(services: Services, context: RequestContext, request: AddPartitionsToTxnRequest) -> Steps[Answer]:
     transactional_id, topics = request.v3_and_below_transactional_id, request.v3_and_below_topics
+    check(services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
     check_transactional_id(transactional_id)
     known, unknown = yield from _look_up(services, topics)
-    if unknown:
-        rows = yield from _rows(topics, _errors_of_unknown(known, unknown))
+    refused = yield from _refused(services, context, topics)
+    if unknown or refused:
+        errors = _errors_of_unknown(known, unknown)
+        rows = yield from _rows(topics, {key: refused.get(key[0], error) for key, error in errors.items()})
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=rows)
     event = AddPartitions(
         PendingReply(),
@@ -84,6 +93,19 @@ def _handle_producer(services: Services, context: RequestContext, request: AddPa
     response = AddPartitionsToTxnResponse()
     response.results_by_topic_v3_and_below = yield from _rows(topics, {})
     return response if isinstance(reply, Structure) else _wait(reply, response)
+
+
+def _refused(
+    services: Services, context: RequestContext, topics: list[AddPartitionsToTxnTopic]
+) -> Steps[dict[str, KafkaError]]:
+    """Return the errors of the topics that the client may not write to."""
+    refused = {}
+    for topic in topics:
+        yield
+        error = refusal_of(services, context, Operation.WRITE, ResourceType.TOPIC, topic.name)
+        if error is not None:
+            refused[topic.name] = error
+    return refused
 
 
 async def _wait(reply: Awaitable[Structure], response: AddPartitionsToTxnResponse) -> AddPartitionsToTxnResponse:

@@ -3,6 +3,9 @@
 A malformed request is INVALID_REQUEST, an unknown assignor UNSUPPORTED_ASSIGNOR, whatever the state of the group. The
 group handles the rest: `odradek.broker.coordinator.consumer_group`. In version 0 the broker chooses the member id if
 the request has none.
+
+A group that the client may not read is GROUP_AUTHORIZATION_FAILED. It is TOPIC_AUTHORIZATION_FAILED to name a topic
+that the client may not describe; a pattern does not match it.
 """
 
 from __future__ import annotations
@@ -13,29 +16,58 @@ from typing import cast
 
 from odradek.broker.coordinator.consumer_group.checks import check_request
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.group_type import MayDescribe
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import check, refusal, topic_filter
 from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
 
+Answer = ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]
+
 
 def handle(
     services: Services, context: RequestContext, request: ConsumerGroupHeartbeatRequest
-) -> ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]:
+) -> Answer | Steps[Answer]:
+    check(services, context, Operation.READ, ResourceType.GROUP, request.group_id)
     check_request(request, context.api_version, services.config.group_consumer_assignors)
+    may_describe = topic_filter(services, context)
+    if may_describe is None or not request.subscribed_topic_names:
+        return _submit(services, context, request, may_describe)
+    return _check_topics_and_submit(services, context, request, may_describe)
+
+
+def _check_topics_and_submit(
+    services: Services, context: RequestContext, request: ConsumerGroupHeartbeatRequest, may_describe: MayDescribe
+) -> Steps[Answer]:
+    for name in request.subscribed_topic_names or ():
+        yield
+        if not may_describe(name):
+            raise refusal(ResourceType.TOPIC)
+    return _submit(services, context, request, may_describe)
+
+
+def _submit(
+    services: Services,
+    context: RequestContext,
+    request: ConsumerGroupHeartbeatRequest,
+    may_describe: MayDescribe | None,
+) -> Answer:
     event = ConsumerHeartbeat(
         PendingReply(),
         request=request,
         new_member_id="" if request.member_id else _new_member_id(services),
         client_id=context.client_id or "",
         client_host=context.client_host,
+        may_describe=may_describe,
     )
-    answer = services.groups.submit(request.group_id, event)
-    return cast("ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]", answer)
+    return cast("Answer", services.groups.submit(request.group_id, event))
 
 
 def error_response(

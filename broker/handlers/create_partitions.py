@@ -3,6 +3,7 @@
 A topic names its new total of partitions; a total that is not larger than the current one is INVALID_PARTITIONS. It may
 name the replicas of each new partition: as many as the others have, on live brokers, else INVALID_REPLICA_ASSIGNMENT.
 Each topic succeeds or fails independently: UNKNOWN_TOPIC_OR_PARTITION; a topic that is named twice is INVALID_REQUEST.
+Without the right to alter it a topic is TOPIC_AUTHORIZATION_FAILED.
 A topic with which the request would create more than 10,000 partitions is POLICY_VIOLATION. Differs from Kafka, where
 it is UNKNOWN_SERVER_ERROR. New partitions are charged to the quota of controller mutations (KIP-599): from version 3 on
 a topic over the quota is THROTTLING_QUOTA_EXCEEDED; earlier it grows, and the client is throttled.
@@ -19,8 +20,10 @@ from odradek.broker.metadata.administration.placement import MAX_PARTITIONS, TOO
 from odradek.broker.metadata.administration.topics import grow_topic
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import MutationQuota
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -44,6 +47,10 @@ async def handle(
     with time_limit(request.timeout_ms):
         for topic in topics:
             await time_slice.step()
+            refused = refusal_of(services, context, Operation.ALTER, ResourceType.TOPIC, topic.name)
+            if refused is not None:
+                results.append(CreatePartitionsTopicResult(topic.name, refused.code, refused.detail))
+                continue
             growth = _growth(services, topic)
             if growth > left:
                 results.append(CreatePartitionsTopicResult(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS))

@@ -6,6 +6,9 @@ INVALID_REQUEST. If a request has more than 10,000 partitions in all, every topi
 error of it. From version 5 on (KIP-525) the response has the resulting numbers and configs, from version 7 on (KIP-516)
 the topic id.
 
+A topic needs the right to create on the cluster or on the topic, else it is TOPIC_AUTHORIZATION_FAILED. Without
+DescribeConfigs on the topic its numbers and configs are not in the response.
+
 The response is sent when this broker leads its partitions, so that the client's next request finds them. If that takes
 longer than the timeout, the topic exists nevertheless, and REQUEST_TIMED_OUT reports that it may not be usable yet.
 When the client disconnects, the remaining topics are not created.
@@ -25,8 +28,10 @@ from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import allows_on_cluster, allows_on_topic, refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import MutationQuota
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -49,13 +54,16 @@ async def handle(services: Services, context: RequestContext, request: CreateTop
     with time_limit(request.timeout_ms):
         for topic in request.topics:
             await time_slice.step()
-            if named[topic.name] > 1:
+            refused = _refusal_of(services, context, topic.name)
+            if refused is not None:
+                result = _failure(topic.name, refused.code, refused.detail)
+            elif named[topic.name] > 1:
                 result = _failure(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             elif too_many:
                 result = _failure(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
             else:
                 try:
-                    result = await _create(services, topic, request, quota)
+                    result = await _create(services, context, topic, request, quota)
                 except KafkaError as error:
                     result = _failure(topic.name, error.code, error.detail)
             results[topic.name] = result
@@ -66,6 +74,12 @@ async def handle(services: Services, context: RequestContext, request: CreateTop
 
 def error_response(request: CreateTopicsRequest, code: ErrorCode, message: str) -> CreateTopicsResponse:
     return CreateTopicsResponse(topics=[_failure(topic.name, code, message) for topic in request.topics])
+
+
+def _refusal_of(services: Services, context: RequestContext, name: str) -> KafkaError | None:
+    if allows_on_cluster(services, context, Operation.CREATE):
+        return None
+    return refusal_of(services, context, Operation.CREATE, ResourceType.TOPIC, name)
 
 
 def _partitions_count(services: Services, request: CreateTopicsRequest, named: Counter[str]) -> int:
@@ -79,7 +93,11 @@ def _partitions_count(services: Services, request: CreateTopicsRequest, named: C
 
 
 async def _create(
-    services: Services, topic: CreatableTopic, request: CreateTopicsRequest, quota: MutationQuota
+    services: Services,
+    context: RequestContext,
+    topic: CreatableTopic,
+    request: CreateTopicsRequest,
+    quota: MutationQuota,
 ) -> CreatableTopicResult:
     assignments = {assignment.partition_index: assignment.broker_ids for assignment in topic.assignments}
     if len(assignments) != len(topic.assignments):
@@ -94,6 +112,11 @@ async def _create(
         request.validate_only,
         quota.take,
     )
+    if not allows_on_topic(services, context, Operation.DESCRIBE_CONFIGS, topic.name):
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return CreatableTopicResult(
+            created.name, created.topic_id, ErrorCode.NONE, None, topic_config_error_code=code, configs=None
+        )
     return _result(services, created)
 
 

@@ -1,6 +1,7 @@
 """DeleteGroups (42), versions 0–2: delete groups without members, with their committed offsets.
 
-Each group succeeds or fails independently: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP. The response is sent when the deletions
+Each group succeeds or fails independently: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND,
+NON_EMPTY_GROUP. The response is sent when the deletions
 are in the log.
 """
 
@@ -12,7 +13,9 @@ from typing import cast
 from odradek.broker.coordinator.offsets.events import DeleteGroup
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
@@ -22,7 +25,11 @@ async def handle(services: Services, context: RequestContext, request: DeleteGro
     rows = []
     for group_id in dict.fromkeys(request.groups_names):
         await time_slice.step()
-        rows.append(await _delete(services, group_id))
+        refused = refusal_of(services, context, Operation.DELETE, ResourceType.GROUP, group_id)
+        if refused is not None:
+            rows.append(DeletableGroupResult(group_id, refused.code))
+        else:
+            rows.append(await _delete(services, group_id))
     return DeleteGroupsResponse(results=rows)
 
 

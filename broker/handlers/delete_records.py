@@ -7,6 +7,7 @@ the timeout of the request. The next round of retention deletes the segments tha
 
 | partition | error |
 |---|---|
+| belongs to a topic that the client may not delete | TOPIC_AUTHORIZATION_FAILED |
 | does not exist | UNKNOWN_TOPIC_OR_PARTITION |
 | is led by another broker | NOT_LEADER_OR_FOLLOWER |
 | belongs to an internal topic | INVALID_TOPIC_EXCEPTION |
@@ -29,7 +30,9 @@ from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.record_deletion import delete_records, low_watermark
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -57,6 +60,11 @@ async def handle(services: Services, context: RequestContext, request: DeleteRec
     time_slice = services.time_slices.begin(context.connection)
     for name, offsets in _offsets(request).items():
         results: list[DeleteRecordsPartitionResult] = []
+        refused = refusal_of(services, context, Operation.DELETE, ResourceType.TOPIC, name)
+        if refused is not None:
+            await time_slice.step()
+            results = [DeleteRecordsPartitionResult(index, _NO_OFFSET, refused.code) for index in offsets]
+            offsets = {}
         wanted = iter(offsets.items())
         while some := list(islice(wanted, _AT_ONCE)):
             await time_slice.step()

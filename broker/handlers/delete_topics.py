@@ -1,9 +1,10 @@
 """DeleteTopics (20), versions 1–6: delete topics by name, or from version 6 on (KIP-516) by id.
 
 Each topic succeeds or fails independently: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID. A topic that is named twice,
-or by name and id, is INVALID_REQUEST, in one row of the response. If delete.topic.enable is false, the whole request is
-TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3). The response is sent when the partitions are removed from
-this broker, so that the name can be used again at once; the files are deleted after file.delete.delay.ms.
+or by name and id, is INVALID_REQUEST, in one row of the response. Without the right to delete it a topic is
+TOPIC_AUTHORIZATION_FAILED, by id and without Describe UNKNOWN_TOPIC_ID. If delete.topic.enable is false, the whole
+request is TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3). The response is sent when the partitions are
+removed from this broker, so that the name can be used again at once; the files are deleted after file.delete.delay.ms.
 
 The partitions are charged to the quota of controller mutations (KIP-599): from version 5 on a topic over the quota is
 THROTTLING_QUOTA_EXCEEDED; earlier it is deleted, and the client throttled.
@@ -14,11 +15,12 @@ from __future__ import annotations
 from collections import Counter
 
 from odradek.broker.metadata.administration.topics import delete_topic
-from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import allows_on_topic, refusal_of_topic
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import MutationQuota
+from odradek.broker.security.access.resources import Operation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -40,7 +42,6 @@ async def handle(services: Services, context: RequestContext, request: DeleteTop
         disabled = context.api_version >= _FIRST_VERSION_WITH_DISABLED
         code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
         raise KafkaError(code, "Topic deletion is disabled.")
-    image = services.metadata.image
     named = Counter((state.name, state.topic_id) for state in _states(request))
     quota = services.throttling.mutations(context, _FIRST_VERSION_WITH_STRICT_QUOTA)
     time_slice = services.time_slices.begin(context.connection)
@@ -48,8 +49,8 @@ async def handle(services: Services, context: RequestContext, request: DeleteTop
     with time_limit(request.timeout_ms):
         for naming in named:
             await time_slice.step()
-            if not (naming[0] is None and _is_named_too(image, named, naming[1])):
-                results.append(await _delete(services, image, named, naming, quota))
+            if not (naming[0] is None and _is_named_too(services, context, named, naming[1])):
+                results.append(await _delete(services, context, named, naming, quota))
     await _wait_until_gone(services, results, request.timeout_ms)
     return DeleteTopicsResponse(quota.throttle_ms(), results)
 
@@ -60,10 +61,13 @@ def error_response(request: DeleteTopicsRequest, code: ErrorCode, message: str) 
 
 
 async def _delete(
-    services: Services, image: MetadataImage, named: Counter[Naming], naming: Naming, quota: MutationQuota
+    services: Services, context: RequestContext, named: Counter[Naming], naming: Naming, quota: MutationQuota
 ) -> DeletableTopicResult:
     name, topic_id = naming
-    topic = image.topics.get(name) if name is not None else None
+    refused = refusal_of_topic(services, context, Operation.DELETE, name or "", topic_id, by_id=name is None)
+    if refused is not None:
+        return _failure(name, topic_id, refused)
+    topic = services.metadata.image.topics.get(name) if name is not None else None
     problem = _problem(naming, named[naming])
     if problem:
         return _failure(name, topic_id, KafkaError(ErrorCode.INVALID_REQUEST, problem))
@@ -86,10 +90,14 @@ def _problem(naming: Naming, times: int) -> str:
     return "The topic is named more than once." if times > 1 else ""
 
 
-def _is_named_too(image: MetadataImage, named: Counter[Naming], topic_id: bytes) -> bool:
+def _is_named_too(services: Services, context: RequestContext, named: Counter[Naming], topic_id: bytes) -> bool:
     """Return whether a topic that is named by id is also named by name, which has the row in the response."""
-    topic = image.topics_by_id.get(topic_id)
-    return topic is not None and (topic.name, ZERO_UUID) in named
+    topic = services.metadata.image.topics_by_id.get(topic_id)
+    return (
+        topic is not None
+        and (topic.name, ZERO_UUID) in named
+        and allows_on_topic(services, context, Operation.DELETE, topic.name)
+    )
 
 
 def _failure(name: str | None, topic_id: bytes, error: KafkaError) -> DeletableTopicResult:

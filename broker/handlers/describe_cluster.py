@@ -2,13 +2,13 @@
 
 Version 1 names the kind of endpoint (KIP-919): 1 brokers, 2 controllers. Controllers have no endpoints of their own, so
 kind 2 is MISMATCHED_ENDPOINT_TYPE, as from an Apache Kafka broker. From version 2 on a request may include fenced
-brokers: those that are starting, and those that are down and were not unregistered. Without access rules, the
-authorized operations are all operations on a cluster, if the request includes them.
+brokers: those that are starting, and those that are down and were not unregistered. The authorized operations
+are set if the request includes them; without Describe on the cluster there are none.
 """
 
 from __future__ import annotations
 
-from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, NOT_REQUESTED
+from odradek.broker.request.authorized_operations import NOT_REQUESTED, operations_on_cluster
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import administrator, broker_endpoints, fenced_endpoints
 from odradek.broker.request.services import Services
@@ -39,7 +39,7 @@ def handle(services: Services, context: RequestContext, request: DescribeCluster
         controller_id=administrator(services),
         brokers=brokers,
         cluster_authorized_operations=(
-            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+            operations_on_cluster(services, context) if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     )
 

@@ -11,7 +11,8 @@
 
 An empty or null list of keys requests all rows. The rows have Kafka's order, whatever the order of the keys
 (`config.describe_order`). Synonyms (KIP-226) and documentation (KIP-569) are included on request. Each resource fails
-independently. The value of a sensitive property is null.
+independently; so it does without DescribeConfigs on the topic or group, or for a broker on the cluster. The value of a
+sensitive property is null.
 
 A resource that is named twice is described once. Differs from Kafka, where a request of 50 kB that names the broker
 10,000 times gets a response of more than a gigabyte.
@@ -33,10 +34,11 @@ from odradek.broker.metadata.administration.topic_names import check_name
 from odradek.broker.metadata.administration.topics import find_topic
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.request.broker_loggers import describe_loggers
-from odradek.broker.request.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC
+from odradek.broker.request.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC, refusal_of_resource
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -60,6 +62,11 @@ def handle(
         wanted = (resource.resource_type, resource.resource_name, tuple(resource.configuration_keys or ()))
         if wanted not in described:
             described.add(wanted)
+            refused = refusal_of_resource(services, context, Operation.DESCRIBE_CONFIGS, resource)
+            if refused is not None:
+                kind, name = resource.resource_type, resource.resource_name
+                results.append(DescribeConfigsResult(refused.code, refused.detail, kind, name))
+                continue
             results.append(_describe(services, request, resource))
     return DescribeConfigsResponse(results=results)
 

@@ -1,8 +1,9 @@
 """DescribeGroups (15), versions 0–6: state and members of groups of the classic protocol.
 
 Only a stable group is described with the metadata and assignments of its members. A group that does not exist, or is of
-another type, is described as Dead without an error, from version 6 on (KIP-1043) as GROUP_ID_NOT_FOUND. Without access
-rules, the authorized operations (version 3, KIP-430) are all operations on a group, if the request includes them.
+another type, is described as Dead without an error, from version 6 on (KIP-1043) as GROUP_ID_NOT_FOUND. The authorized
+operations (version 3, KIP-430) are set if the request includes them. A group that the client may not describe is
+GROUP_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from odradek.broker.coordinator.classic_group.group import ClassicGroup
 from odradek.broker.coordinator.classic_group.members import Member
 from odradek.broker.coordinator.classic_group.state_table import State
-from odradek.broker.request.authorized_operations import ALL_GROUP_OPERATIONS, NOT_REQUESTED
+from odradek.broker.request.authorized_operations import NOT_REQUESTED, operations_on_group
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import check
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -28,15 +31,17 @@ _FIRST_VERSION_WITH_NOT_FOUND = 6
 def handle(
     services: Services, context: RequestContext, request: DescribeGroupsRequest
 ) -> Steps[DescribeGroupsResponse]:
-    operations = ALL_GROUP_OPERATIONS if request.include_authorized_operations else NOT_REQUESTED
     rows = []
     for group_id in request.groups:
         try:
+            check(services, context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
             row = _describe(services, group_id)
         except KafkaError as error:
             row = _refused(group_id, error, context.api_version)
         if row.error_code == ErrorCode.NONE:
-            row.authorized_operations = operations
+            row.authorized_operations = NOT_REQUESTED
+            if request.include_authorized_operations:
+                row.authorized_operations = operations_on_group(services, context, group_id)
         rows.append(row)
         yield
     return DescribeGroupsResponse(groups=rows)

@@ -1,16 +1,18 @@
 """DescribeProducers (61), version 0: the idempotent producers of partitions (KIP-664).
 
-Each partition succeeds or fails independently: INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION,
-NOT_LEADER_OR_FOLLOWER if another broker leads it. A producer is removed producer.id.expiration.ms after its last
-record.
+Each partition succeeds or fails independently: TOPIC_AUTHORIZATION_FAILED without the right to read it,
+INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER if another broker leads it. A producer is
+removed producer.id.expiration.ms after its last record.
 """
 
 from __future__ import annotations
 
 from odradek.broker.metadata.administration.topic_names import check_name
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.storage.producers.producer_state import ProducerEntry
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
@@ -27,9 +29,14 @@ def handle(
 ) -> Steps[DescribeProducersResponse]:
     topics = []
     for topic in request.topics:
+        yield
         rows = []
+        refused = refusal_of(services, context, Operation.READ, ResourceType.TOPIC, topic.name)
         for index in topic.partition_indexes:
-            rows.append(_describe(services, topic.name, index))
+            if refused is not None:
+                rows.append(PartitionResponse(index, refused.code, refused.detail))
+            else:
+                rows.append(_describe(services, topic.name, index))
             yield
         topics.append(TopicResponse(topic.name, rows))
     return DescribeProducersResponse(topics=topics)

@@ -7,6 +7,8 @@ every topic. A named topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION or 
 
 `eligible_leader_replicas` are out of sync and have every committed record. `last_known_elr` is empty, because these
 replicas are not stored across an unclean stop. A partition without a leader has leader -1 and no error, as in Kafka.
+
+A named topic without the right to describe it is TOPIC_AUTHORIZATION_FAILED; among all topics it is omitted.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from collections.abc import Iterable
 from odradek.broker.handlers.metadata import missing_topic_error
 from odradek.broker.metadata.administration.topic_names import INTERNAL_TOPICS
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from odradek.broker.request.authorized_operations import ALL_TOPIC_OPERATIONS
+from odradek.broker.request.authorized_operations import NOT_REQUESTED, operations_on_topic
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import allows_on_topic
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -46,7 +50,7 @@ def handle(
     names.sort()
     yield
     limit = max(1, min(request.response_partition_limit, services.config.max_request_partition_size_limit))
-    return (yield from _page(image, names, cursor, limit))
+    return (yield from _page(services, context, names, cursor, limit, are_named=bool(named)))
 
 
 def error_response(
@@ -67,14 +71,23 @@ def _check_cursor(cursor: Cursor, named: set[str]) -> None:
 
 
 def _page(
-    image: MetadataImage, names: Iterable[str], cursor: Cursor, limit: int
+    services: Services, context: RequestContext, names: Iterable[str], cursor: Cursor, limit: int, *, are_named: bool
 ) -> Steps[DescribeTopicPartitionsResponse]:
+    image = services.metadata.image
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         yield
+        is_visible = allows_on_topic(services, context, Operation.DESCRIBE, name)
+        if not (is_visible or are_named):
+            continue
         if limit == 0:
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, 0))
+        if not is_visible:
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            topics.append(DescribeTopicPartitionsResponseTopic(code, name, topic_authorized_operations=NOT_REQUESTED))
+            continue
         topic = image.topics.get(name)
+        operations = operations_on_topic(services, context, name)
         if topic is None:
             internal = name in INTERNAL_TOPICS
             topics.append(
@@ -82,27 +95,29 @@ def _page(
                     missing_topic_error(name),
                     name,
                     is_internal=internal,
-                    topic_authorized_operations=ALL_TOPIC_OPERATIONS,
+                    topic_authorized_operations=operations,
                 )
             )
             continue
         first = cursor.partition_index if name == cursor.topic_name else 0
         end = min(first + limit, len(topic.partitions))
-        topics.append(_topic(image, topic, range(first, end)))
+        topics.append(_topic(image, topic, range(first, end), operations))
         if end < len(topic.partitions):
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, end))
         limit -= max(0, end - first)
     return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def _topic(image: MetadataImage, topic: TopicImage, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+def _topic(
+    image: MetadataImage, topic: TopicImage, indexes: range, operations: int
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         ErrorCode.NONE,
         topic.name,
         topic.topic_id,
         topic.name in INTERNAL_TOPICS,
         [_partition(image, index, topic.partitions[index]) for index in indexes],
-        ALL_TOPIC_OPERATIONS,
+        operations,
     )
 
 

@@ -1,17 +1,19 @@
 """DescribeTransactions (65), version 0: the state of transactional ids that this broker coordinates (KIP-664).
 
-Each id succeeds or fails independently: TRANSACTIONAL_ID_NOT_FOUND, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and
-INVALID_REQUEST for the empty id.
-While markers are written, only the partitions without one are listed.
+Each id succeeds or fails independently: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_NOT_FOUND,
+NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and INVALID_REQUEST for the empty id. While markers are written, only the
+partitions without one are listed. Topics that the client may not describe are omitted.
 """
 
 from __future__ import annotations
 
 from odradek.broker.coordinator.transactions.transaction import PREPARED, TopicPartition
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import allows_on_topic, check
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.request.transactional_ids import check_transactional_id
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -27,7 +29,8 @@ def handle(
     rows = []
     for transactional_id in request.transactional_ids:
         try:
-            rows.append(_describe(services, transactional_id))
+            check(services, context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+            rows.append(_describe(services, context, transactional_id))
         except KafkaError as error:
             rows.append(TransactionState(error.code, transactional_id))
         yield
@@ -40,7 +43,7 @@ def error_response(request: DescribeTransactionsRequest, code: ErrorCode, messag
     )
 
 
-def _describe(services: Services, transactional_id: str) -> TransactionState:
+def _describe(services: Services, context: RequestContext, transactional_id: str) -> TransactionState:
     check_transactional_id(transactional_id)
     state = services.transactions.shard_of(transactional_id).transactions.get(transactional_id)
     if state is None:
@@ -56,7 +59,7 @@ def _describe(services: Services, transactional_id: str) -> TransactionState:
         state.start_ms,
         state.producer_id,
         state.producer_epoch,
-        _topics(partitions),
+        [topic for topic in _topics(partitions) if allows_on_topic(services, context, Operation.DESCRIBE, topic.topic)],
     )
 
 

@@ -2,7 +2,8 @@
 
 The answer is sent when the decision is in the coordinator's log; from version 5 on it has the id and epoch for the next
 transaction. Which end is accepted in which state: `odradek.broker.coordinator.transactions.end_transaction`. An empty
-transactional id is INVALID_REQUEST; PRODUCER_FENCED is INVALID_PRODUCER_EPOCH below version 2.
+transactional id is INVALID_REQUEST, one that the client may not write to TRANSACTIONAL_ID_AUTHORIZATION_FAILED;
+PRODUCER_FENCED is INVALID_PRODUCER_EPOCH below version 2.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import cast
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.coordinator.transactions.events import EndTransaction
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import check
 from odradek.broker.request.services import Services
 from odradek.broker.request.transactional_ids import check_transactional_id, submit
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
@@ -25,6 +28,7 @@ _FIRST_VERSION_WITH_EPOCH_BUMPS = 5
 def handle(
     services: Services, context: RequestContext, request: EndTxnRequest
 ) -> EndTxnResponse | Awaitable[EndTxnResponse]:
+    check(services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     check_transactional_id(request.transactional_id)
     event = EndTransaction(
         PendingReply(),

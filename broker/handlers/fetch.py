@@ -18,6 +18,8 @@ partitions wake it.
   its offset (`Partition.record_follower_fetch`). Its session is answered at once if the high watermark is above the one
   that it was sent last, and on each append. If it is below the start of the log, or above its end with an epoch that is
   unknown here, it gets both in its OFFSET_OUT_OF_RANGE row.
+- Without the right to read a topic, its rows are TOPIC_AUTHORIZATION_FAILED; by id and without Describe
+  UNKNOWN_TOPIC_ID (`request.fetch_rights`). A parked request is decided again when it is answered.
 - From version 16 on NOT_LEADER_OR_FOLLOWER and FENCED_LEADER_EPOCH carry the current leader (KIP-951).
 - A consumer whose quota is over gets no records, and the throttle time (`request.throttled_fetch`).
 - Up to version 5 KAFKA_STORAGE_ERROR becomes NOT_LEADER_OR_FOLLOWER, which those clients retry.
@@ -34,9 +36,11 @@ from typing import Final
 from odradek.broker.purgatory import DelayedOperation
 from odradek.broker.replication.fetch.fetch_session import Fetch, Row, WantedPartition
 from odradek.broker.replication.fetch.fetched_records import FetchedRecords
-from odradek.broker.replication.partition import NO_REPLICA, Partition
+from odradek.broker.replication.partition import Partition
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import current_leader
+from odradek.broker.request.fetch_rights import FetchRights
+from odradek.broker.request.fetch_rows import NO_EPOCH, NO_LEADER, NO_SNAPSHOT, add_bounds, error_row, release
 from odradek.broker.request.row_errors import as_row_error
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttled_fetch import with_quotas
@@ -54,7 +58,6 @@ from odradek.protocol.messages.fetch import (
     LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
-    SnapshotId,
 )
 
 _READ_COMMITTED: Final = 1
@@ -68,7 +71,11 @@ _FIRST_VERSION_WITH_LEADERS: Final = 16
 _LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
 
 # Kafka's handler refuses these before it reads: they do not end a wait and do not count as a failed read.
-_NOT_THERE: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_NOT_THERE: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 # Errors that fetchers must expect. Any other error counts as a failed request, as in Kafka.
 _EXPECTED: Final = (
     *_NOT_THERE,
@@ -78,12 +85,10 @@ _EXPECTED: Final = (
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
+_NO_EPOCH: Final = NO_EPOCH
+_NO_LEADER: Final = NO_LEADER
+_NO_SNAPSHOT: Final = NO_SNAPSHOT
 _WITH_LEADER: Final = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
-
-# The encoder omits these. They are shared, because a fetch of a thousand partitions would create three thousand.
-_NO_EPOCH: Final = EpochEndOffset()
-_NO_LEADER: Final = LeaderIdAndEpoch()
-_NO_SNAPSHOT: Final = SnapshotId()
 
 
 def handle(
@@ -92,14 +97,16 @@ def handle(
     replica_id, broker_epoch = request.replica_id, _NO_BROKER_EPOCH
     if context.api_version >= _FIRST_VERSION_WITH_REPLICA_STATE:
         replica_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
-    if replica_id >= 0 and context.listener_name != services.config.inter_broker_listener:
-        replica_id = NO_REPLICA
+    rights = FetchRights(services, context, replica_id)
+    owner = context.connection.principal
     try:
-        fetch = services.fetch_sessions.begin(request, context.api_version, from_follower=replica_id >= 0)
+        fetch = services.fetch_sessions.begin(
+            request, context.api_version, from_follower=rights.replica_id >= 0, owner=owner
+        )
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    fetch = with_quotas(fetch, services, context, replica_id)
-    reading = _Reading(services, context, request, fetch, replica_id, broker_epoch)
+    fetch = with_quotas(fetch, services, context, rights.replica_id)
+    reading = _Reading(services, context, request, fetch, rights, broker_epoch)
     if len(fetch.partitions) > _LONG:
         return _answer_in_slices(services, context, request, reading)
     rows = reading.read()
@@ -107,14 +114,14 @@ def handle(
         partition.metrics.fetch_requests += 1
     if reading.must_answer or reading.size >= reading.min_bytes or request.max_wait_ms <= 0:
         return reading.respond(rows)
-    _release(rows)
+    release(rows)
     return services.fetch_purgatory.park(DelayedFetch(reading), reading.found, request.max_wait_ms)
 
 
 def error_response(request: FetchRequest, code: ErrorCode, message: str) -> FetchResponse:
     """Up to version 12 every partition has the error, too: the oldest versions have no field for the request."""
     topics = [
-        FetchableTopicResponse(topic.topic, topic.topic_id, [_error_row(wanted, code) for wanted in topic.partitions])
+        FetchableTopicResponse(topic.topic, topic.topic_id, [error_row(wanted, code) for wanted in topic.partitions])
         for topic in request.topics
         if topic.topic
     ]
@@ -132,14 +139,14 @@ async def _answer_in_slices(
         for partition in reading.found:
             partition.metrics.fetch_requests += 1
         if not reading.must_answer and reading.size < reading.min_bytes and request.max_wait_ms > 0:
-            _release(rows)
+            release(rows)
             rows.clear()
             waiting = ParkedFetch(reading)
             await services.fetch_purgatory.park(waiting, reading.found, request.max_wait_ms)
             await slices.finish(reading.read_in_steps(rows), peer)
         return reading.respond(rows)
     except BaseException:
-        _release(rows)
+        release(rows)
         raise
 
 
@@ -162,7 +169,7 @@ class _Reading:
         context: RequestContext,
         request: FetchRequest,
         fetch: Fetch,
-        replica_id: int,
+        rights: FetchRights,
         broker_epoch: int,
     ) -> None:
         self.max_bytes = min(request.max_bytes, services.config.fetch_max_bytes, fetch.most_bytes)
@@ -172,7 +179,8 @@ class _Reading:
         self._context = context
         self._version = context.api_version
         self._fetch = fetch
-        self.replica_id = replica_id
+        self._rights = None if services.authorizer is None else rights
+        self.replica_id: int = rights.replica_id
         self.sent: dict[Partition, int] = {}
         self._broker_epoch = broker_epoch
         self._is_recorded = False
@@ -215,7 +223,7 @@ class _Reading:
         """Build the response, which owns the slices from then on."""
         response = self._fetch.respond(rows)
         if response.error_code or response.throttle_time_ms:
-            _release(rows)
+            release(rows)
         elif self.replica_id >= 0:
             self._services.metrics.replication_bytes_out += sum(self.sizes.values())
         else:
@@ -227,6 +235,9 @@ class _Reading:
 
     def _read_partition(self, wanted: WantedPartition) -> PartitionData:
         request = wanted.request
+        refused = None if self._rights is None else self._rights.refusal_of(wanted)
+        if refused is not None:
+            return self._failed(wanted, refused)
         partitions = self._services.partitions
         if self._version >= FIRST_VERSION_WITH_TOPIC_IDS:
             partition = partitions.find_by_id(wanted.topic_id, request.partition)
@@ -247,9 +258,7 @@ class _Reading:
                 partition.metrics.failed_fetch_requests += 1
             row = self._failed(wanted, error)
             if self.replica_id >= 0 and error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-                # Differs from Kafka: a follower there sends ListOffsets, which another topic of the name may answer.
-                row.log_start_offset = partition.log.log_start_offset
-                row.diverging_epoch = EpochEndOffset(partition.leader_epoch, partition.log.log_end_offset)
+                add_bounds(row, partition)
             return row
         except Exception as error:  # noqa: BLE001 - a defect fails this partition only
             partition.metrics.failed_fetch_requests += 1
@@ -331,7 +340,7 @@ class _Reading:
             self.must_answer = True
         if code is ErrorCode.KAFKA_STORAGE_ERROR and self._version <= _LAST_VERSION_WITHOUT_STORAGE_ERROR:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        row = _error_row(wanted.request, code)
+        row = error_row(wanted.request, code)
         if code not in _NOT_THERE:
             row.aborted_transactions = None
         if code in _WITH_LEADER and self._version >= _FIRST_VERSION_WITH_LEADERS:
@@ -386,13 +395,3 @@ class ParkedFetch(DelayedFetch):
 
     def answer(self) -> FetchResponse:
         return FetchResponse()
-
-
-def _error_row(wanted: FetchPartition, code: ErrorCode) -> PartitionData:
-    return PartitionData(wanted.partition, code, -1, -1, -1, _NO_EPOCH, _NO_LEADER, _NO_SNAPSHOT, records=b"")
-
-
-def _release(rows: Sequence[Row]) -> None:
-    for _, data in rows:
-        if isinstance(data.records, LogSlice):
-            data.records.release()

@@ -20,8 +20,10 @@ from odradek.broker.coordinator.group_coordinator import GroupCoordinator
 from odradek.broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import broker_endpoint
+from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import (
     FIRST_VERSION_WITH_SEVERAL_KEYS,
@@ -35,6 +37,7 @@ Coordinators = GroupCoordinator | TransactionCoordinator
 _GROUP = 0
 _TRANSACTION = 1
 _KEY_TYPES = (0, 1, 2)
+_RESOURCE_TYPES = {_GROUP: ResourceType.GROUP, _TRANSACTION: ResourceType.TRANSACTIONAL_ID}
 _NO_COORDINATOR = "The coordinator is not available."
 
 _NO_SHARE_GROUPS = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "this broker has no share groups yet")
@@ -57,8 +60,8 @@ def handle(
         )
     coordinators = services.groups if request.key_type == _GROUP else services.transactions
     if coordinators.has_topic:
-        return _find_all(services, context, coordinators, keys)
-    return _create_and_respond(services, context, coordinators, keys)
+        return _find_all(services, context, coordinators, request.key_type, keys)
+    return _create_and_respond(services, context, coordinators, request.key_type, keys)
 
 
 def error_response(request: FindCoordinatorRequest, code: ErrorCode, message: str) -> FindCoordinatorResponse:
@@ -69,18 +72,28 @@ def error_response(request: FindCoordinatorRequest, code: ErrorCode, message: st
 
 
 async def _create_and_respond(
-    services: Services, context: RequestContext, coordinators: Coordinators, keys: list[str]
+    services: Services, context: RequestContext, coordinators: Coordinators, key_type: int, keys: list[str]
 ) -> FindCoordinatorResponse:
-    await coordinators.create_topic()
-    return await services.time_slices.finish(_find_all(services, context, coordinators, keys), context.connection)
+    time_slice = services.time_slices.begin(context.connection)
+    for key in keys:
+        await time_slice.step()
+        if refusal_of(services, context, Operation.DESCRIBE, _RESOURCE_TYPES[key_type], key) is None:
+            await coordinators.create_topic()
+            break
+    steps = _find_all(services, context, coordinators, key_type, keys)
+    return await services.time_slices.finish(steps, context.connection)
 
 
 def _find_all(
-    services: Services, context: RequestContext, coordinators: Coordinators, keys: list[str]
+    services: Services, context: RequestContext, coordinators: Coordinators, key_type: int, keys: list[str]
 ) -> Steps[FindCoordinatorResponse]:
     rows = []
     for key in keys:
-        rows.append(_coordinator(services, context, key, coordinators.coordinator_of(key)))
+        refused = refusal_of(services, context, Operation.DESCRIBE, _RESOURCE_TYPES[key_type], key)
+        if refused is not None:
+            rows.append(Coordinator(key, -1, "", -1, refused.code, refused.detail))
+        else:
+            rows.append(_coordinator(services, context, key, coordinators.coordinator_of(key)))
         yield
     return _response(context.api_version, rows)
 

@@ -5,6 +5,8 @@ that id, which fences the producer before (`odradek.broker.coordinator.transacti
 
 | request | error |
 |---|---|
+| a transactional id that the client may not write to | TRANSACTIONAL_ID_AUTHORIZATION_FAILED |
+| none, and neither IdempotentWrite on the cluster nor Write on any topic | CLUSTER_AUTHORIZATION_FAILED |
 | only one of producer id and epoch (from version 3 on) | INVALID_REQUEST |
 | an empty transactional id | INVALID_REQUEST |
 | a timeout that is not positive, or above `transaction.max.timeout.ms` | INVALID_TRANSACTION_TIMEOUT |
@@ -21,8 +23,10 @@ from odradek.broker.coordinator.runtime.events import PendingReply, ProducerIdAn
 from odradek.broker.coordinator.transactions.events import InitProducerId
 from odradek.broker.coordinator.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import allows_on_any, allows_on_cluster, check, refusal
 from odradek.broker.request.services import Services
 from odradek.broker.request.transactional_ids import check_transactional_id, submit
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -32,6 +36,7 @@ _FIRST_VERSION_WITH_FENCED_CODE = 4
 def handle(
     services: Services, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
+    _check_rights(services, context, request.transactional_id)
     expected = _expected(request)
     if request.transactional_id is None:
         return _next_id(services)
@@ -47,6 +52,15 @@ def handle(
 
 def error_response(request: InitProducerIdRequest, code: ErrorCode, message: str) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+
+
+def _check_rights(services: Services, context: RequestContext, transactional_id: str | None) -> None:
+    if transactional_id is not None:
+        check(services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    elif not allows_on_cluster(services, context, Operation.IDEMPOTENT_WRITE) and not allows_on_any(
+        services, context, Operation.WRITE, ResourceType.TOPIC
+    ):
+        raise refusal(ResourceType.CLUSTER)
 
 
 def _expected(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:

@@ -2,7 +2,8 @@
 
 From version 4 on (KIP-394) a request without a member id is MEMBER_ID_REQUIRED, with the id to send next. In version 0
 the session timeout is also the rebalance timeout. A session timeout outside group.min.session.timeout.ms and
-group.max.session.timeout.ms is INVALID_SESSION_TIMEOUT, an empty group id INVALID_GROUP_ID, more than 1,000 protocols
+group.max.session.timeout.ms is INVALID_SESSION_TIMEOUT, an empty group id INVALID_GROUP_ID, a group
+that the client may not read GROUP_AUTHORIZATION_FAILED, more than 1,000 protocols
 INVALID_REQUEST. The group handles the rest: `odradek.broker.coordinator.classic_group.group`. Before version 7 an error
 has an empty protocol name instead of null.
 """
@@ -17,7 +18,9 @@ from odradek.broker.coordinator.classic_group.events import Join
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
+from odradek.broker.request.rights import check, topic_filter
 from odradek.broker.request.services import Services
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -32,6 +35,7 @@ def handle(
 ) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
     may_be_null = context.api_version >= _FIRST_VERSION_WITH_NULL_PROTOCOL
     try:
+        check(services, context, Operation.READ, ResourceType.GROUP, request.group_id)
         _check(services, request)
         answer = services.groups.submit(request.group_id, _join(services, context, request))
     except KafkaError as error:
@@ -96,4 +100,5 @@ def _join(services: Services, context: RequestContext, request: JoinGroupRequest
         reason=request.reason or "not provided",
         requires_known_member_id=version >= _FIRST_VERSION_WITH_MEMBER_IDS_REQUIRED,
         may_skip_assignment=version >= _FIRST_VERSION_THAT_SKIPS_ASSIGNMENT,
+        may_describe=topic_filter(services, context),
     )

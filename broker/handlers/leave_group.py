@@ -1,8 +1,9 @@
 """LeaveGroup (13), versions 0–5: remove members from a group at once.
 
 Versions 0–2 name one member, whose error is that of the response; later versions (KIP-345) have a row for each member.
-An administrator removes static members by their instance ids alone. An empty group id is INVALID_GROUP_ID. The group
-handles the rest: `odradek.broker.coordinator.classic_group.group`.
+An administrator removes static members by their instance ids alone. An empty group id is INVALID_GROUP_ID; without the
+right to read the group the answer is GROUP_AUTHORIZATION_FAILED. The group handles the rest:
+`odradek.broker.coordinator.classic_group.group`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from odradek.broker.coordinator.classic_group.events import Leave, Leaving
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
+from odradek.broker.request.rights import check
 from odradek.broker.request.services import Services
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
@@ -28,6 +31,7 @@ _AT_ONCE = 1000
 def handle(
     services: Services, context: RequestContext, request: LeaveGroupRequest
 ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
+    check(services, context, Operation.READ, ResourceType.GROUP, request.group_id)
     check_group_id(request.group_id)
     several = context.api_version >= _FIRST_VERSION_WITH_SEVERAL_MEMBERS
     members = request.members if several else [MemberIdentity(request.member_id)]

@@ -1,10 +1,11 @@
 """ListOffsets (2), versions 1–11: offsets by timestamp, or by a special timestamp of `replication.offset_lookup`.
 
-A special timestamp that is unknown, or newer than the version, is UNSUPPORTED_VERSION for its partition. A partition
-that is named twice is INVALID_REQUEST. `read_committed` (from version 2 on) ends at the last stable offset. From
-version 4 on the request may carry a leader epoch (FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH), and the response has that
-of the offset. OFFSET_NOT_AVAILABLE (see `offset_lookup`) is LEADER_NOT_AVAILABLE up to version 4, whose clients do not
-know it. The timeout of version 10 is for look-ups in tiered storage, which does not exist here.
+Without Describe a topic is TOPIC_AUTHORIZATION_FAILED. A special timestamp that is unknown, or newer than the version,
+is UNSUPPORTED_VERSION for its partition. A partition that is named twice is INVALID_REQUEST. `read_committed` (from
+version 2 on) ends at the last stable offset. From version 4 on the request may carry a leader epoch
+(FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH), and the response has that of the offset. OFFSET_NOT_AVAILABLE (see
+`offset_lookup`) is LEADER_NOT_AVAILABLE up to version 4, whose clients do not know it. The timeout of version 10 is for
+look-ups in tiered storage, which does not exist here.
 
 A stored batch that cannot be decoded fails its row only, with Kafka's codes: UNKNOWN_SERVER_ERROR if it cannot be
 decompressed, INVALID_RECORD if its records do not parse.
@@ -18,8 +19,10 @@ from typing import Final, NamedTuple
 
 from odradek.broker.replication.offset_lookup import FIRST_VERSIONS, FoundOffset, find_offset, find_offset_on_thread
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.storage.index.timestamp_lookup import DecodingBudget
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
@@ -58,9 +61,14 @@ def handle(
     topics = []
     slow: list[_Slow] = []
     for topic in request.topics:
+        yield
         rows: list[ListOffsetsPartitionResponse] = []
+        refused = refusal_of(services, context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
         for wanted in topic.partitions:
             yield
+            if refused is not None:
+                rows.append(_error_row(context.api_version, wanted, refused))
+                continue
             try:
                 if named[topic.name, wanted.partition_index] > 1:
                     rows.append(ListOffsetsPartitionResponse(wanted.partition_index, ErrorCode.INVALID_REQUEST))

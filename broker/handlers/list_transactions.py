@@ -6,6 +6,8 @@ and match no id. A pattern that RE2 refuses is INVALID_REGULAR_EXPRESSION. While
 is COORDINATOR_LOAD_IN_PROGRESS, because the list would be incomplete; and COORDINATOR_NOT_AVAILABLE while another
 broker may coordinate one (`replication.fencing`).
 
+Ids that the client may not describe are omitted.
+
 An id that has had no transaction since its InitProducerId has the start −1, so that every age includes it, as in Kafka.
 """
 
@@ -16,8 +18,10 @@ from collections.abc import Callable
 from odradek.broker.coordinator.consumer_group.regular_expressions import check, compiled
 from odradek.broker.coordinator.transactions.transaction import STATUS_OF_LABEL, Transaction
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import allows
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -39,7 +43,9 @@ def handle(
     for shard in services.transactions.shards():
         for transactional_id, state in tuple(shard.transactions.items()):
             yield
-            if is_wanted(transactional_id, state):
+            if is_wanted(transactional_id, state) and allows(
+                services, context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id
+            ):
                 rows.append(TransactionState(transactional_id, state.producer_id, state.status.label))
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=rows)
 

@@ -18,8 +18,10 @@ mutations (KIP-599), which throttles and refuses nothing here.
 
 A partition without a leader is LEADER_NOT_AVAILABLE; if its leader has no listener of the client's name, it is
 LISTENER_NOT_FOUND from version 6 on. `offline_replicas` (from version 5 on) are those on brokers that are not alive.
-Without access rules, the authorized operations (KIP-430) are all operations on the resource, if the request
-includes them.
+The authorized operations (KIP-430) are set if the request includes them.
+
+A topic that the client may not describe is TOPIC_AUTHORIZATION_FAILED if it is named, whether it exists or not,
+UNKNOWN_TOPIC_ID by id, and not in the list of all topics. Creation needs Create on the cluster or the topic.
 """
 
 from __future__ import annotations
@@ -30,12 +32,14 @@ from odradek.broker.metadata.administration.placement import MAX_PARTITIONS
 from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
 from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
-from odradek.broker.request.authorized_operations import ALL_CLUSTER_OPERATIONS, ALL_TOPIC_OPERATIONS, NOT_REQUESTED
+from odradek.broker.request.authorized_operations import NOT_REQUESTED, operations_on_cluster, operations_on_topic
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import administrator, broker_endpoints
+from odradek.broker.request.rights import allows_on_cluster, allows_on_topic
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import MutationQuota
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
@@ -58,7 +62,7 @@ def handle(
     services: Services, context: RequestContext, request: MetadataRequest
 ) -> Steps[MetadataResponse] | Awaitable[MetadataResponse]:
     wanted = request.topics
-    if wanted is None or (not wanted and context.api_version == 0):
+    if wanted is None or _wants_all(context, request):
         names = sorted(services.metadata.image.topics)
         return _respond(services, context, request, names, {})
     ids = [topic.topic_id for topic in wanted if topic.topic_id != ZERO_UUID]
@@ -67,7 +71,8 @@ def handle(
     if ids:
         return _respond_by_id(services, context, request, ids)
     names = list(dict.fromkeys(topic.name for topic in wanted if topic.name is not None))
-    missing = [name for name in names if name not in services.metadata.image.topics]
+    image = services.metadata.image
+    missing = [name for name in names if name not in image.topics]
     if missing and request.allow_auto_topic_creation and services.config.auto_create_topics_enable:
         return _create_and_respond(services, context, request, names, missing)
     return _respond(services, context, request, names, {})
@@ -87,6 +92,17 @@ async def _create_and_respond(
     errors: dict[str, ErrorCode] = {}
     quota = services.throttling.mutations(context, _NO_VERSION_WITH_STRICT_QUOTA)
     time_slice = services.time_slices.begin(context.connection)
+    may_create_all = allows_on_cluster(services, context, Operation.CREATE)
+    allowed = []
+    for name in missing:
+        await time_slice.step()
+        if not _may_describe(services, context, name):
+            continue
+        if may_create_all or allows_on_topic(services, context, Operation.CREATE, name):
+            allowed.append(name)
+        else:
+            errors[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    missing = allowed
     if len(missing) * services.config.num_partitions > MAX_PARTITIONS:
         _LOG.warning("topics not created: too many partitions for one request", topics=len(missing))
         missing = []
@@ -121,14 +137,20 @@ def _respond(
     errors: dict[str, ErrorCode],
 ) -> Steps[MetadataResponse]:
     image = services.metadata.image
-    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     topics = []
     for name in names:
+        yield
+        if not _may_describe(services, context, name):
+            if _wants_all(context, request):
+                continue
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            topics.append(MetadataResponseTopic(code, name, ZERO_UUID, name in INTERNAL_TOPICS))
+            continue
         topic = image.topics.get(name)
+        operations = _operations(services, context, request, name)
         if topic is not None:
             topics.append((yield from _topic(image, context, topic, operations)))
         else:
-            yield
             code = errors.get(name) or missing_topic_error(name)
             topics.append(MetadataResponseTopic(code, name, ZERO_UUID, name in INTERNAL_TOPICS, [], operations))
     return _response(services, context, request, topics)
@@ -138,16 +160,30 @@ def _respond_by_id(
     services: Services, context: RequestContext, request: MetadataRequest, ids: list[bytes]
 ) -> Steps[MetadataResponse]:
     image = services.metadata.image
-    operations = ALL_TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     topics = []
     for topic_id in dict.fromkeys(ids):
+        yield
         topic = image.topics_by_id.get(topic_id)
-        if topic is not None:
+        if topic is not None and _may_describe(services, context, topic.name):
+            operations = _operations(services, context, request, topic.name)
             topics.append((yield from _topic(image, context, topic, operations)))
         else:
-            yield
             topics.append(MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id))
     return _response(services, context, request, topics)
+
+
+def _wants_all(context: RequestContext, request: MetadataRequest) -> bool:
+    return request.topics is None or (not request.topics and context.api_version == 0)
+
+
+def _may_describe(services: Services, context: RequestContext, name: str) -> bool:
+    return allows_on_topic(services, context, Operation.DESCRIBE, name)
+
+
+def _operations(services: Services, context: RequestContext, request: MetadataRequest, name: str) -> int:
+    if not request.include_topic_authorized_operations:
+        return NOT_REQUESTED
+    return operations_on_topic(services, context, name)
 
 
 def _response(
@@ -160,7 +196,7 @@ def _response(
         controller_id=administrator(services),
         topics=topics,
         cluster_authorized_operations=(
-            ALL_CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+            operations_on_cluster(services, context) if request.include_cluster_authorized_operations else NOT_REQUESTED
         ),
     )
 

@@ -1,11 +1,12 @@
 """OffsetCommit (8), versions 2–10: store how far a group has read; answered when the commit is in the log.
 
 A topic or partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows; from version 10 on, where topics
-have ids (KIP-848), such a topic is UNKNOWN_TOPIC_ID. Metadata longer than offset.metadata.max.bytes is
-OFFSET_METADATA_TOO_LARGE. The other rows are committed nevertheless. The group decides whether the client may commit:
-UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID or REBALANCE_IN_PROGRESS for every row. Generation -1 without
-a member id commits for a group without members. Up to version 4 the request may have a retention time for the offsets
-(KIP-211).
+have ids (KIP-848), such a topic is UNKNOWN_TOPIC_ID. A topic that the client may not read is
+TOPIC_AUTHORIZATION_FAILED, by id and without Describe UNKNOWN_TOPIC_ID; without the right to read the group every row
+is GROUP_AUTHORIZATION_FAILED. Metadata longer than offset.metadata.max.bytes is OFFSET_METADATA_TOO_LARGE. The other
+rows are committed nevertheless. The group decides whether the client may commit: UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION,
+FENCED_INSTANCE_ID or REBALANCE_IN_PROGRESS for every row. Generation -1 without a member id commits for a group without
+members. Up to version 4 the request may have a retention time for the offsets (KIP-211).
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import check, refusal_of_topic
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -37,8 +40,12 @@ from odradek.protocol.varint import INT64_MAX
 _FIRST_VERSION_WITH_TOPIC_IDS = 10
 _NOT_WRITTEN = -1
 _LONG = 100
-"""A request with more partitions is executed in slices."""
-_UNKNOWN_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+"""A request with more topics and partitions is executed in slices."""
+_REFUSED_HERE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 
 Answer = OffsetCommitResponse | asyncio.Future[OffsetCommitResponse]
 
@@ -47,8 +54,9 @@ def handle(
     services: Services, context: RequestContext, request: OffsetCommitRequest
 ) -> Answer | Awaitable[OffsetCommitResponse]:
     """Answer at once if the request is short, as nearly all commits are."""
+    check(services, context, Operation.READ, ResourceType.GROUP, request.group_id)
     steps = _submit(services, context, request)
-    if sum([len(topic.partitions) for topic in request.topics]) > _LONG:
+    if len(request.topics) + sum([len(topic.partitions) for topic in request.topics]) > _LONG:
         return _in_slices(services, context, steps)
     while True:
         try:
@@ -72,16 +80,18 @@ def _submit(services: Services, context: RequestContext, request: OffsetCommitRe
     commits: dict[tuple[str, int], CommittedOffset] = {}  # the last one counts for a partition that is named twice
     known = False
     for wanted in request.topics:
+        yield
         topic = _topic(services, wanted, by_id)
+        refused = refusal_of_topic(services, context, Operation.READ, wanted.name, wanted.topic_id, by_id=by_id)
         rows = []
         for partition in wanted.partitions:
             yield
-            code = _error_of(topic, partition, longest, by_id)
+            code = _error_of(topic, partition, longest, by_id) if refused is None else refused.code
             rows.append(OffsetCommitResponsePartition(partition.partition_index, code))
             if topic is not None and code is ErrorCode.NONE:
                 committed = _committed(partition, now_ms, expires_at_ms, topic.topic_id)
                 commits[topic.name, partition.partition_index] = committed
-            known = known or code not in _UNKNOWN_TOPIC
+            known = known or code not in _REFUSED_HERE
         response.topics.append(OffsetCommitResponseTopic(wanted.name, wanted.topic_id, rows))
     if not known:
         return response  # the group has nothing to decide

@@ -2,7 +2,8 @@
 
 A group that does not exist is GROUP_ID_NOT_FOUND; one with members that are not consumers is NON_EMPTY_GROUP. A topic
 or partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION for its rows; a topic that a member reads is
-GROUP_SUBSCRIBED_TO_TOPIC. A partition without a committed offset is no error.
+GROUP_SUBSCRIBED_TO_TOPIC. A partition without a committed offset is no error. Without the right to delete the group the
+request is GROUP_AUTHORIZATION_FAILED; without that to read a topic its rows are TOPIC_AUTHORIZATION_FAILED.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import cast
 from odradek.broker.coordinator.offsets.events import DeleteOffsets
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import check, refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlice
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -27,15 +30,26 @@ from odradek.protocol.messages.offset_delete import (
 
 
 async def handle(services: Services, context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    check(services, context, Operation.DELETE, ResourceType.GROUP, request.group_id)
     time_slice = services.time_slices.begin(context.connection)
     known: list[OffsetDeleteRequestTopic] = []
     response = OffsetDeleteResponse(topics=[])
+    is_refused = False
     for topic in request.topics:
+        await time_slice.step()
+        refused = refusal_of(services, context, Operation.READ, ResourceType.TOPIC, topic.name)
+        if refused is not None:
+            is_refused = True
+            rows = [OffsetDeleteResponsePartition(each.partition_index, refused.code) for each in topic.partitions]
+            response.topics.append(OffsetDeleteResponseTopic(topic.name, rows))
+            continue
         existing, missing = await _split(services, time_slice, topic)
         if existing:
             known.append(OffsetDeleteRequestTopic(topic.name, existing))
         if missing:
             response.topics.append(OffsetDeleteResponseTopic(topic.name, missing))
+    if is_refused and not known:
+        return response  # the group has nothing to decide
     answer = services.groups.submit(request.group_id, DeleteOffsets(PendingReply(), known, response))
     return cast("OffsetDeleteResponse", await answer if isinstance(answer, asyncio.Future) else answer)
 

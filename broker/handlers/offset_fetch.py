@@ -6,6 +6,9 @@ committed. A partition without a commit has offset -1 without an error, and so h
 not exist. With `require_stable` (version 7, KIP-447) an offset that an open transaction may change is
 UNSTABLE_OFFSET_COMMIT. From version 9 on a member of a group of the consumer protocol may send its id and epoch. In
 version 10 topics have ids: UNKNOWN_TOPIC_ID, and offsets of a deleted topic of the same name are not returned.
+
+Without the right to describe it a group is GROUP_AUTHORIZATION_FAILED, and a topic TOPIC_AUTHORIZATION_FAILED (by id
+UNKNOWN_TOPIC_ID); where all offsets are requested, it is omitted.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from typing import NamedTuple
 
 from odradek.broker.coordinator.group_shard import GroupCoordinatorShard
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import allows_on_topic, check, refusal_of_topic
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_fetch import (
     FIRST_VERSION_WITH_SEVERAL_GROUPS,
@@ -43,9 +48,9 @@ def handle(services: Services, context: RequestContext, request: OffsetFetchRequ
         rows = []
         for wanted in request.groups:
             yield
-            rows.append((yield from _fetch_or_refuse(services, wanted, request, version)))
+            rows.append((yield from _fetch_or_refuse(services, context, wanted, request)))
         return OffsetFetchResponse(groups=rows)
-    group = yield from _fetch_or_refuse(services, _only_group(request), request, version)
+    group = yield from _fetch_or_refuse(services, context, _only_group(request), request)
     return _as_one_group(group)
 
 
@@ -58,6 +63,7 @@ class _Fetch(NamedTuple):
     """The look-up of the rows of one group."""
 
     services: Services
+    context: RequestContext
     shard: GroupCoordinatorShard
     group_id: str
     exists: bool
@@ -70,6 +76,8 @@ class _Fetch(NamedTuple):
             return found
         committed = self.shard.offsets.of_group(self.group_id)
         for name, partitions in [(name, tuple(partitions)) for name, partitions in committed.items()]:
+            if not allows_on_topic(self.services, self.context, Operation.DESCRIBE, name):
+                continue
             topic = self.services.metadata.image.topics.get(name)
             if topic is None and self.by_id:
                 continue  # deleted: it has no id to return
@@ -83,7 +91,12 @@ class _Fetch(NamedTuple):
         if self.by_id:
             topic = self.services.metadata.image.topics_by_id.get(wanted.topic_id)
             name = None if topic is None else topic.name
-        if name is None:
+        refused = refusal_of_topic(
+            self.services, self.context, Operation.DESCRIBE, wanted.name, wanted.topic_id, by_id=self.by_id
+        )
+        if refused is not None:
+            rows = [_row(index, refused.code) for index in wanted.partition_indexes]
+        elif name is None:
             rows = [_row(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in wanted.partition_indexes]
         else:
             rows = yield from self._partitions(name, wanted.topic_id, wanted.partition_indexes)
@@ -109,10 +122,11 @@ class _Fetch(NamedTuple):
 
 
 def _fetch_or_refuse(
-    services: Services, wanted: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int
+    services: Services, context: RequestContext, wanted: OffsetFetchRequestGroup, request: OffsetFetchRequest
 ) -> Steps[OffsetFetchResponseGroup]:
+    version = context.api_version
     try:
-        return (yield from _fetch(services, wanted, request.require_stable, version >= _FIRST_VERSION_WITH_TOPIC_IDS))
+        return (yield from _fetch(services, context, wanted, request.require_stable))
     except KafkaError as error:
         if version >= _FIRST_VERSION_WITH_GROUP_ERROR:
             return OffsetFetchResponseGroup(wanted.group_id, [], error.code)
@@ -124,13 +138,15 @@ def _fetch_or_refuse(
 
 
 def _fetch(
-    services: Services, wanted: OffsetFetchRequestGroup, require_stable: bool, by_id: bool
+    services: Services, context: RequestContext, wanted: OffsetFetchRequestGroup, require_stable: bool
 ) -> Steps[OffsetFetchResponseGroup]:
+    check(services, context, Operation.DESCRIBE, ResourceType.GROUP, wanted.group_id)
+    by_id = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
     shard = services.groups.shard_of(wanted.group_id)
     group = shard.groups.get(wanted.group_id)
     if group is not None:
         group.check_fetch(wanted.member_id, wanted.member_epoch)
-    fetch = _Fetch(services, shard, wanted.group_id, group is not None, require_stable, by_id)
+    fetch = _Fetch(services, context, shard, wanted.group_id, group is not None, require_stable, by_id)
     if wanted.topics is None:
         topics = yield from fetch.all_topics()
     else:

@@ -18,6 +18,9 @@ adds it (`request.transactional_produce`, with the errors of `coordinator.transa
 batches without a transactional id fail the request with TRANSACTIONAL_ID_AUTHORIZATION_FAILED, those of two producers
 with INVALID_PRODUCER_ID_MAPPING.
 
+A client needs the right to write to the topic, else it is TOPIC_AUTHORIZATION_FAILED (by id and without Describe
+UNKNOWN_TOPIC_ID); and if a batch is transactional, whatever the request says, to its transactional id.
+
 Most requests are answered without waiting: small appends run on the event loop, and with a single replica the high
 watermark follows at once. A large append or a flush returns a future; acks=-1 with followers waits in the produce
 purgatory.
@@ -36,10 +39,12 @@ from odradek.broker.replication.partition import ACKS_ALL, Partition
 from odradek.broker.replication.refused_batches import count_refused, has_log_start_offset
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import current_leader
+from odradek.broker.request.rights import check, refusal_of_topic
 from odradek.broker.request.row_errors import as_row_error
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.request.transactional_produce import TransactionalProduce
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.refusals import InvalidRecordsError
 from odradek.protocol.compression.codecs import Codec
@@ -142,6 +147,7 @@ class _Produce:
         "_acks",
         "_context",
         "_failure",
+        "_is_guarded",
         "_now_ms",
         "_request",
         "_services",
@@ -158,6 +164,7 @@ class _Produce:
         self._failure: KafkaError | None = None
         self._transactional: TransactionalProduce | None = None
         self._services = services
+        self._is_guarded = services.authorizer is not None
         self._context = context
         self._request = request
         self._acks = request.acks
@@ -165,7 +172,11 @@ class _Produce:
 
     def verify(self) -> Awaitable[PartitionErrors] | None:
         """Begin to verify the transactional batches. Raises KafkaError if the request as a whole fails."""
-        transactional = TransactionalProduce(self._services, self._request, self._context.api_version)
+        transactional_id = self._request.transactional_id
+        if transactional_id is not None:  # `begin` refuses the request without one
+            check(self._services, self._context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        is_refused = (lambda topic: self._refusal_of(topic) is not None) if self._is_guarded else None
+        transactional = TransactionalProduce(self._services, self._request, self._context.api_version, is_refused)
         verifying = transactional.begin(self._now_ms)
         self._transactional = transactional
         return verifying
@@ -186,6 +197,11 @@ class _Produce:
         """Append one partition's batch and return its row, which is completed later if the append has not ended."""
         row = PartitionProduceResponse(data.index, NO_ERROR, -1, -1, -1, [], None, _NO_LEADER)
         version, records = self._context.api_version, data.records
+        if self._is_guarded:
+            refused = self._refusal_of(topic)
+            if refused is not None:
+                self._fail(topic, row, refused)
+                return row
         if version >= FIRST_VERSION_WITH_TOPIC_IDS:
             partition = self._services.partitions.find_by_id(topic.topic_id, data.index)
         else:
@@ -219,6 +235,11 @@ class _Produce:
             else:
                 self.appending.append(_Appending(topic, row, partition, leader_epoch, len(records), append))
         return row
+
+    def _refusal_of(self, topic: TopicProduceData) -> KafkaError | None:
+        """The error of a client without the right to write to a topic."""
+        by_id = self._context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+        return refusal_of_topic(self._services, self._context, Operation.WRITE, topic.name, topic.topic_id, by_id=by_id)
 
     def _refusal(self, partition: Partition, records: memoryview | None, version: int) -> KafkaError:
         """The error for records that are refused before the append."""

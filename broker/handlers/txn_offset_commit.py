@@ -3,6 +3,8 @@
 The offsets are pending until the marker of the transaction; OffsetFetch with `require_stable` answers
 UNSTABLE_OFFSET_COMMIT for them. What is checked, in this order, and the error of the rows:
 
+- The client has the rights to write to the transactional id (TRANSACTIONAL_ID_AUTHORIZATION_FAILED), and to read the
+  group (GROUP_AUTHORIZATION_FAILED) and the topic (TOPIC_AUTHORIZATION_FAILED, of its rows only).
 - The topic and the partition exist: UNKNOWN_TOPIC_OR_PARTITION. The other rows go on.
 - There is a group id: INVALID_GROUP_ID.
 - `__consumer_offsets` exists: COORDINATOR_NOT_AVAILABLE.
@@ -36,8 +38,10 @@ from odradek.broker.coordinator.runtime.partition_writer import as_coordinator_e
 from odradek.broker.coordinator.transactions.transaction_coordinator import PartitionErrors
 from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import check, refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.storage.producers.verification_state import IN_TRANSACTION, Verification
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.txn_offset_commit import (
@@ -54,29 +58,36 @@ _FIRST_VERSION_WITH_ABORTABLE_ERRORS = 4
 _FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
 _FIRST_SEQUENCE = 0  # that of every batch of `__consumer_offsets`
 _NOT_WRITTEN = -1
+_REFUSED_HERE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 Answer = TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]
 
 
 def handle(services: Services, context: RequestContext, request: TxnOffsetCommitRequest) -> Steps[Answer]:
+    check(services, context, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    check(services, context, Operation.READ, ResourceType.GROUP, request.group_id)
     response = TxnOffsetCommitResponse(topics=[])
     commits: dict[tuple[str, int], CommittedOffset] = {}  # the last one counts for a partition that is named twice
     now_ms = services.clock.time_ms()
     longest = services.config.offset_metadata_max_bytes
     is_decided = True
     for wanted in request.topics:
+        yield
         topic = services.metadata.image.topics.get(wanted.name)
+        refused = refusal_of(services, context, Operation.READ, ResourceType.TOPIC, wanted.name)
         rows = []
         for partition in wanted.partitions:
             yield
             code = ErrorCode.NONE
-            if topic is None or topic.partition(partition.partition_index) is None:
+            if refused is not None:
+                code = refused.code
+            elif topic is None or topic.partition(partition.partition_index) is None:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             elif metadata_length(partition.committed_metadata or "") > longest:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 commits[wanted.name, partition.partition_index] = _committed(partition, now_ms)
-            is_decided = is_decided and code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            is_decided = is_decided and code in _REFUSED_HERE
             rows.append(TxnOffsetCommitResponsePartition(partition.partition_index, code))
         if rows:
             response.topics.append(TxnOffsetCommitResponseTopic(wanted.name, rows))

@@ -13,6 +13,7 @@ Both `server` and `handlers` import this package; it imports neither.
 | `authentication`, `authenticators` | the authentication of a connection: SASL; its beginning |
 | `audit`, `audited_changes` | the audit log: who did what, and who was refused; what counts as a change |
 | `rights` | what the client of a request may do |
+| `fetch_rights`, `fetch_rows` | what the sender of a Fetch may read; rows without records |
 | `authorized_operations` | the operations that a client may perform (KIP-430) |
 | `transactional_produce` | the transactional batches of a Produce request, and their verification |
 | `group_ids` | the check of group ids |

@@ -7,6 +7,9 @@
 | broker logger (8) | this broker's id | `broker_loggers.alter_loggers`, by IncrementalAlterConfigs only |
 | group (32) | any group id | `alter_configs.alter_group_configs` |
 
+Without AlterConfigs on the topic or group, or for a broker or logger on the cluster, a resource is
+TOPIC_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED or CLUSTER_AUTHORIZATION_FAILED.
+
 INVALID_REQUEST: a resource or a property that is named more than once, a null value, another broker's id, and any other
 type of resource. Differs from Kafka, which also stores properties for client metrics (16): this broker requests no
 metrics from clients.
@@ -27,7 +30,10 @@ from odradek.broker.metadata.administration.alter_configs import (
 )
 from odradek.broker.request.broker_loggers import alter_loggers, check_node
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
+from odradek.broker.security.access.resources import CLUSTER_NAME, ResourceType
+from odradek.broker.security.access.resources import Operation as Right
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 TOPIC = 2
@@ -67,6 +73,9 @@ async def alter_each(
         await time_slice.step()
         code, detail = ErrorCode.NONE, ""
         try:
+            refused = refusal_of_resource(services, context, Right.ALTER_CONFIGS, resource)
+            if refused is not None:
+                raise refused
             changes = changes_of(resource)
             _check_changes(named[resource.resource_type, resource.resource_name], changes)
             await _alter(services, resource, changes, replace=replace, validate_only=validate_only)
@@ -74,6 +83,20 @@ async def alter_each(
             code, detail = error.code, error.detail
         outcomes.append((resource, code, detail))
     return outcomes
+
+
+def refusal_of_resource(
+    services: Services, context: RequestContext, right: Right, resource: Resource
+) -> KafkaError | None:
+    """Return the error of a client without `right` on the resource; None for a type that does not exist."""
+    kind, name = resource.resource_type, resource.resource_name
+    if kind == TOPIC:
+        return refusal_of(services, context, right, ResourceType.TOPIC, name)
+    if kind == GROUP:
+        return refusal_of(services, context, right, ResourceType.GROUP, name)
+    if kind in (BROKER, BROKER_LOGGER, CLIENT_METRICS):
+        return refusal_of(services, context, right, ResourceType.CLUSTER, CLUSTER_NAME)
+    return None
 
 
 def _check_changes(times_named: int, changes: Sequence[Change]) -> None:

@@ -17,6 +17,9 @@ when it is answered.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from odradek.broker.request.context import Decisions, RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.security.access.authorizer import Authorizer
@@ -116,6 +119,18 @@ def refusal_of(
 ) -> KafkaError | None:
     """Return the error that `check` raises, or None."""
     return None if allows(services, context, operation, resource_type, name) else refusal(resource_type)
+
+
+def topic_filter(services: Services, context: RequestContext) -> Callable[[str], bool] | None:
+    """Return a function that tells whether the client may describe a topic; None without an authorizer.
+
+    It keeps no decisions, so that a thread may call it.
+    """
+    authorizer = services.authorizer
+    if authorizer is None:
+        return None
+    principal, host = context.connection.principal, context.connection.peer_address[0]
+    return partial(authorizer.allows, principal, host, Operation.DESCRIBE, ResourceType.TOPIC)
 
 
 def refusal_of_topic(

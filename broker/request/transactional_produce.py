@@ -5,15 +5,15 @@ begin ─┬─ the transaction is open in every partition, or verification is o
        └─ else TransactionVerifier.verify ─┬─ coordinator here ───► append, in the same turn
                                            └─ it takes longer ────► finish ─► append
 ```
-A partition that this broker does not lead, or that clients may not write to, is not verified: its append fails. Where a
-newer epoch of the producer is known, the partition is INVALID_PRODUCER_EPOCH. From Produce 12 on (KIP-890, transactions
-of version 2) the coordinator adds the partition, before that it checks it.
+A partition that this broker does not lead, or that the client may not write to, is not verified: its append fails.
+Where a newer epoch of the producer is known, the partition is INVALID_PRODUCER_EPOCH. From Produce 12 on (KIP-890,
+transactions of version 2) the coordinator adds the partition, before that it checks it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from odradek.broker.coordinator.transactions.transaction import TopicPartition
@@ -29,7 +29,7 @@ from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
 from odradek.broker.storage.producers.verification_state import IN_TRANSACTION, Verification
 from odradek.protocol.errors import ErrorCode, KafkaError, RemoteProtocolError
-from odradek.protocol.messages.produce import FIRST_VERSION_WITH_TOPIC_IDS, ProduceRequest
+from odradek.protocol.messages.produce import FIRST_VERSION_WITH_TOPIC_IDS, ProduceRequest, TopicProduceData
 from odradek.protocol.records.batch_header import BatchHeader, read_batch_header
 
 
@@ -41,10 +41,26 @@ class _Batch(NamedTuple):
 class TransactionalProduce:
     """The verification of one request. Call `begin`, and `finish` if it returns an awaitable; then `append`."""
 
-    __slots__ = ("_errors", "_request", "_services", "_transaction_version", "_verifications", "_version")
+    __slots__ = (
+        "_errors",
+        "_is_refused",
+        "_request",
+        "_services",
+        "_transaction_version",
+        "_verifications",
+        "_version",
+    )
 
-    def __init__(self, services: Services, request: ProduceRequest, version: int) -> None:
+    def __init__(
+        self,
+        services: Services,
+        request: ProduceRequest,
+        version: int,
+        is_refused: Callable[[TopicProduceData], bool] | None = None,
+    ) -> None:
+        """`is_refused` returns whether the client may not write to a topic."""
         self._services = services
+        self._is_refused = is_refused
         self._request = request
         self._version = version
         self._verifications: dict[TopicPartition, Verification] = {}
@@ -136,6 +152,7 @@ class TransactionalProduce:
         partitions = self._services.partitions
         found = []
         for topic in self._request.topic_data:
+            is_refused = self._is_refused is not None and self._is_refused(topic)
             for data in topic.partition_data:
                 header = _transactional_header(data.records)
                 if header is None:
@@ -145,6 +162,8 @@ class TransactionalProduce:
                         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
                         "transactional records need a transactional id in the request",
                     )
+                if is_refused:
+                    continue
                 if self._version >= FIRST_VERSION_WITH_TOPIC_IDS:
                     partition = partitions.find_by_id(topic.topic_id, data.index)
                 else:

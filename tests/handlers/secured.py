@@ -14,6 +14,7 @@ from odradek.broker.startup.authorizer import make_authorizer
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.schema import Structure
 from tests.wire import Wire
 
@@ -28,6 +29,16 @@ REFUSALS = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
+
+
+FEW_LOGS = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
+
+
+async def coordinate(wire: Wire) -> None:
+    """Create the logs of groups and transactions, which their coordinators need."""
+    for key_type in (0, 1):
+        response = await wire.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["any"]), 4)
+        assert response.coordinators[0].error_code == ErrorCode.NONE
 
 
 def secure(broker: Broker, *, allow_everyone: bool = False) -> None:
@@ -88,5 +99,6 @@ def error_codes(answer: Any) -> list[ErrorCode]:
     found = []
     for field in answer.__struct_fields__:
         value = getattr(answer, field)
-        found += [ErrorCode(value)] if field == "error_code" else error_codes(value)
+        is_code = field in ("error_code", "partition_error_code")
+        found += [ErrorCode(value)] if is_code else error_codes(value)
     return found

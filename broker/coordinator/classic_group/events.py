@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from odradek.broker.coordinator.group_type import GroupEvent
+from odradek.broker.coordinator.group_type import GroupEvent, MayDescribe
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Names and metadata of the protocols (assignors) that a member supports, by preference."""
@@ -15,6 +15,7 @@ class Join(GroupEvent, frozen=True):
 
     `requires_known_member_id`: a new dynamic member gets its id in an error, and joins again with it (KIP-394, from
     version 4 on). `may_skip_assignment`: the client can read that the leader is not to assign (KIP-814, version 9).
+    `may_describe`: None if it may describe every topic.
     """
 
     member_id: str
@@ -29,6 +30,7 @@ class Join(GroupEvent, frozen=True):
     reason: str
     requires_known_member_id: bool
     may_skip_assignment: bool
+    may_describe: MayDescribe | None = None
 
 
 class Sync(GroupEvent, frozen=True):

@@ -70,7 +70,7 @@ def join(
     old = _joining_member(state, event, member_id, effects)
     new = _updated(old, event, subscription)
     owned = consumer_protocol.topic_partition_ids(subscription.owned_partitions, image)
-    member = MemberUpdate(state, settings, image, now_ms, old, new, effects).apply(owned)
+    member = MemberUpdate(state, settings, image, now_ms, old, new, effects, event.may_describe).apply(owned)
     state.must_rejoin.discard(member_id)
     effects.timers[join_timer(member_id)] = None
     effects.timers[session_timer(member_id)] = event.session_timeout_ms

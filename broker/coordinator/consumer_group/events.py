@@ -15,7 +15,7 @@ from typing import ClassVar
 import msgspec
 
 from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression
-from odradek.broker.coordinator.group_type import CONSUMER, GroupEvent
+from odradek.broker.coordinator.group_type import CONSUMER, GroupEvent, MayDescribe
 from odradek.broker.coordinator.runtime.events import TimerKey
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
@@ -26,7 +26,10 @@ SYNC = "sync"
 
 
 class ConsumerHeartbeat(GroupEvent, frozen=True):
-    """ConsumerGroupHeartbeat, after `checks.check_request`. A member without an id (version 0) gets `new_member_id`."""
+    """ConsumerGroupHeartbeat, after `checks.check_request`. A member without an id (version 0) gets `new_member_id`.
+
+    `may_describe`: None if the client may describe every topic.
+    """
 
     creates: ClassVar[str] = CONSUMER
 
@@ -34,6 +37,7 @@ class ConsumerHeartbeat(GroupEvent, frozen=True):
     new_member_id: str
     client_id: str
     client_host: str
+    may_describe: MayDescribe | None = None
 
 
 class ExpressionsResolved(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 A new expression matches nothing until it is resolved, in a thread, whose result is the event `ExpressionsResolved`.
 All expressions of a group are resolved together, so that they cause one rebalance. That is due if one of them is not
 resolved yet, if there are new topics, or ten minutes after the last time; but not while it is in progress, and not
-within ten seconds of the last time.
+within ten seconds of the last time. They match topics that the client may describe whose request causes it.
 Source: Kafka's `GroupMetadataManager.maybeUpdateRegularExpressions`.
 """
 
@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
+import msgspec
+
 from odradek.broker.coordinator.consumer_group import records
 from odradek.broker.coordinator.consumer_group.events import ExpressionsResolved
 from odradek.broker.coordinator.consumer_group.member import ConsumerMember
 from odradek.broker.coordinator.consumer_group.regular_expressions import ResolvedExpression, check, resolve
 from odradek.broker.coordinator.consumer_group.state import GroupState
 from odradek.broker.coordinator.consumer_group.subscription import all_topic_names, metadata_hash
+from odradek.broker.coordinator.group_type import MayDescribe
 from odradek.broker.coordinator.runtime.events import Effects
 from odradek.broker.metadata.image import MetadataImage
 
@@ -32,6 +35,7 @@ def update(
     image: MetadataImage,
     now_ms: int,
     effects: Effects,
+    may_describe: MayDescribe | None = None,
 ) -> bool:
     """Add the effects of a member's expression, new or not; return whether the group's topics change at once.
 
@@ -51,7 +55,7 @@ def update(
     patterns[after] += 1
     wanted = frozenset(pattern for pattern, count in patterns.items() if pattern and count > 0)
     if wanted and _is_refresh_due(state, wanted, now_ms):
-        effects.work = partial(_resolve, wanted, image, now_ms)
+        effects.work = partial(_resolve, wanted, image, now_ms, may_describe)
     return before != after and (not after or after in state.expressions)
 
 
@@ -87,5 +91,15 @@ def _is_refresh_due(state: GroupState, patterns: frozenset[str], now_ms: int) ->
     )
 
 
-def _resolve(patterns: frozenset[str], image: MetadataImage, now_ms: int) -> ExpressionsResolved:
-    return ExpressionsResolved(resolve(patterns, image.topics, image.revision, now_ms))
+def _resolve(
+    patterns: frozenset[str], image: MetadataImage, now_ms: int, may_describe: MayDescribe | None
+) -> ExpressionsResolved:
+    found = resolve(patterns, image.topics, image.revision, now_ms)
+    if may_describe is None:
+        return ExpressionsResolved(found)
+    return ExpressionsResolved(
+        {
+            pattern: msgspec.structs.replace(each, topics=frozenset(filter(may_describe, each.topics)))
+            for pattern, each in found.items()
+        }
+    )

@@ -47,7 +47,7 @@ def heartbeat(
     effects = Effects()
     old = _member(state, request, member_id, owned, effects)
     new = _updated(old, event)
-    member = MemberUpdate(state, settings, image, now_ms, old, new, effects).apply(owned)
+    member = MemberUpdate(state, settings, image, now_ms, old, new, effects, event.may_describe).apply(owned)
     effects.timers[session_timer(member_id)] = settings.session_timeout_ms
     response = ConsumerGroupHeartbeatResponse(
         member_id=member_id,

@@ -23,6 +23,7 @@ from odradek.broker.coordinator.consumer_group.subscription import (
     topic_ids,
     topic_names,
 )
+from odradek.broker.coordinator.group_type import MayDescribe
 from odradek.broker.coordinator.runtime.events import Effects
 from odradek.broker.metadata.image import MetadataImage
 
@@ -39,7 +40,9 @@ class MemberUpdate:
         old: ConsumerMember,
         new: ConsumerMember,
         effects: Effects,
+        may_describe: MayDescribe | None,
     ) -> None:
+        self._may_describe = may_describe
         self._state = state
         self._settings = settings
         self._image = image
@@ -59,7 +62,9 @@ class MemberUpdate:
             self._effects.records.append(records.subscription(self._state.group_id, new))
         names_changed = new.subscribed_topic_names != old.subscribed_topic_names
         pattern_changed = new.subscribed_topic_regex != old.subscribed_topic_regex
-        is_pattern_known = expressions.update(self._state, old, new, self._image, self._now_ms, self._effects)
+        is_pattern_known = expressions.update(
+            self._state, old, new, self._image, self._now_ms, self._effects, self._may_describe
+        )
         # A new expression changes the group's topics only when it is resolved.
         epoch = self._group_epoch(has_changed=names_changed or is_pattern_known)
         return self._reconciled(self._target(epoch), owned, has_subscription_changed=names_changed or pattern_changed)

@@ -26,6 +26,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.protocol.errors import NO_ERROR, ErrorCode
 from odradek.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -81,7 +82,7 @@ Row = tuple[WantedPartition, PartitionData]
 class FetchSession:
     """The partitions of one session in the order of reading. The next request must carry `epoch`."""
 
-    __slots__ = ("created", "epoch", "last_used", "partitions", "privileged", "session_id", "uses_topic_ids")
+    __slots__ = ("created", "epoch", "last_used", "owner", "partitions", "privileged", "session_id", "uses_topic_ids")
 
     def __init__(
         self,
@@ -91,8 +92,10 @@ class FetchSession:
         uses_topic_ids: bool,
         partitions: Iterable[WantedPartition],
         now: float,
+        owner: Principal = ANONYMOUS,
     ) -> None:
         self.session_id = session_id
+        self.owner = owner
         self.privileged = privileged
         self.uses_topic_ids = uses_topic_ids
         self.partitions = {self.key(p.topic, p.topic_id, p.request.partition): p for p in partitions}
@@ -164,9 +167,16 @@ class FullFetch(Fetch):
     """The first request of a session. The session exists from the response on, if there is room for it."""
 
     def __init__(
-        self, request: FetchRequest, sessions: FetchSessions, *, privileged: bool, uses_topic_ids: bool
+        self,
+        request: FetchRequest,
+        sessions: FetchSessions,
+        *,
+        privileged: bool,
+        uses_topic_ids: bool,
+        owner: Principal = ANONYMOUS,
     ) -> None:
         self.partitions = wanted_partitions(request)
+        self._owner = owner
         self._sessions = sessions
         self._privileged = privileged
         self._uses_topic_ids = uses_topic_ids
@@ -175,7 +185,7 @@ class FullFetch(Fetch):
         for wanted, data in rows:
             wanted.store_sent(data)
         session_id = self._sessions.open(
-            self.partitions, privileged=self._privileged, uses_topic_ids=self._uses_topic_ids
+            self.partitions, privileged=self._privileged, uses_topic_ids=self._uses_topic_ids, owner=self._owner
         )
         return FetchResponse(session_id=session_id, responses=group_by_topic(rows))
 

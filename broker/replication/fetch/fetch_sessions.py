@@ -33,6 +33,7 @@ from odradek.broker.replication.fetch.fetch_session import (
     WantedPartition,
     next_epoch,
 )
+from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FIRST_VERSION_WITH_TOPIC_IDS, FetchRequest
 
@@ -64,20 +65,23 @@ class FetchSessions:
         session = self._sessions.get(session_id)
         return () if session is None else tuple(session.partitions.values())
 
-    def begin(self, request: FetchRequest, version: int, *, from_follower: bool) -> Fetch:
-        """Determine the partitions that a request wants, and count the request in its session.
+    def begin(self, request: FetchRequest, version: int, *, from_follower: bool, owner: Principal = ANONYMOUS) -> Fetch:
+        """Determine the partitions that a request of `owner` wants, and count the request in its session.
+
+        A session belongs to the principal that has opened it: for others it does not exist.
 
         Raises KafkaError FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR: the
         whole request fails with it, and the client opens a new session.
         """
         epoch = request.session_epoch
         if epoch in (FINAL_EPOCH, INITIAL_EPOCH):
-            self._remove(request.session_id)
+            if self._find(request.session_id, owner) is not None:
+                self._remove(request.session_id)
             if epoch == FINAL_EPOCH:
                 return SessionlessFetch(request)
             uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
-            return FullFetch(request, self, privileged=from_follower, uses_topic_ids=uses_topic_ids)
-        session = self._sessions.get(request.session_id)
+            return FullFetch(request, self, privileged=from_follower, uses_topic_ids=uses_topic_ids, owner=owner)
+        session = self._find(request.session_id, owner)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no fetch session {request.session_id}")
         if session.epoch != epoch:
@@ -99,7 +103,14 @@ class FetchSessions:
         self._touch(session)
         return IncrementalFetch(session)
 
-    def open(self, partitions: Sequence[WantedPartition], *, privileged: bool, uses_topic_ids: bool) -> int:
+    def open(
+        self,
+        partitions: Sequence[WantedPartition],
+        *,
+        privileged: bool,
+        uses_topic_ids: bool,
+        owner: Principal = ANONYMOUS,
+    ) -> int:
         """Store a new session and return its id, or INVALID_SESSION_ID if there is no room for it."""
         now = self._clock.monotonic()
         if len(partitions) > self._max_partitions:
@@ -109,7 +120,12 @@ class FetchSessions:
                 return INVALID_SESSION_ID
         session_id = self._new_id()
         session = FetchSession(
-            session_id, privileged=privileged, uses_topic_ids=uses_topic_ids, partitions=partitions, now=now
+            session_id,
+            privileged=privileged,
+            uses_topic_ids=uses_topic_ids,
+            partitions=partitions,
+            now=now,
+            owner=owner,
         )
         self._sessions[session_id] = session
         self.partitions_count += len(session.partitions)
@@ -119,6 +135,12 @@ class FetchSessions:
         """End all sessions: their clients open others."""
         self._sessions.clear()
         self.partitions_count = 0
+
+    def _find(self, session_id: int, owner: Principal) -> FetchSession | None:
+        session = self._sessions.get(session_id)
+        if session is None or (session.owner is not owner and session.owner != owner):
+            return None
+        return session
 
     def _touch(self, session: FetchSession) -> None:
         session.last_used = self._clock.monotonic()
