@@ -167,6 +167,10 @@ class BrokerConfig(
             values |= self._of_listeners.get(key, {})
         return ListenerConfig(values)
 
+    def listener_value(self, listener: str, name: str) -> Any:
+        """Return the value of a property that is set for this listener itself; None if it is not."""
+        return self._of_listeners.get((listener, ""), {}).get(name)
+
     def listener_row(self, name: str) -> Property[Any] | None:
         """Return the row of a property of a single listener, `listener.name.…`; None for any other name."""
         if not name.startswith(PREFIX):
@@ -196,7 +200,21 @@ class BrokerConfig(
             elif name in IGNORED_PROPERTIES:
                 warnings.append(f"{name} (set at run time) has no effect: {IGNORED_PROPERTIES[name].reason}")
         changed = {row.name: effective_value(row, parsed) for row in PROPERTIES.values() if row.dynamic}
-        return BrokerConfig(self._values() | changed, self.declared, (*self.warnings, *warnings), self._of_listeners)
+        of_listeners = {**self._of_listeners, **self._altered_listeners(dynamic)}
+        return BrokerConfig(self._values() | changed, self.declared, (*self.warnings, *warnings), of_listeners)
+
+    def _altered_listeners(self, dynamic: Mapping[str, str]) -> OfListeners:
+        """Return the values of the listeners for which `dynamic` sets limits."""
+        altered: dict[tuple[str, str], dict[str, Any]] = {}
+        for name, text in dynamic.items():
+            row = self.listener_row(name)
+            if row is not None and row.dynamic and not isinstance(row, SecuredProperty | IgnoredProperty):
+                listener, mechanism, _ = listener_property(name, [endpoint.name for endpoint in self.listeners])
+                values = altered.setdefault(
+                    (listener, mechanism), dict(self._of_listeners.get((listener, mechanism), {}))
+                )
+                values[row.name] = row.parse(text)
+        return altered
 
     def broken_rules(self) -> list[str]:
         """Return a sentence for each broken rule between properties."""

@@ -17,6 +17,8 @@ from odradek.broker.quotas.usage import MutationUsage, Usage
 
 MOST: Final = 10_000
 """Uses that are kept: about 10 MB with the default windows, if all of them are full."""
+LONGEST_NAME: Final = 256
+"""Characters of a name by which clients are told apart: a client id may have 32,767."""
 IDLE_SECONDS: Final = 3600.0
 """Kafka's INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS."""
 
@@ -75,7 +77,7 @@ class ClientQuotas:
         limit = self._limits.find(kind, user, client_id)
         if limit is None:
             return None
-        key = kind, limit.user, limit.client_id
+        key = kind, limit.user[:LONGEST_NAME], limit.client_id[:LONGEST_NAME]
         usage = self._uses.pop(key, None)
         if usage is None:
             self._forget(now)

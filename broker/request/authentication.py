@@ -92,6 +92,7 @@ class Authentication:
         self.principal = ANONYMOUS
         self.mechanism = ""
         self.expires_at: float | None = None  # monotonic seconds
+        self.on_first_success: Callable[[], None] = lambda: None
         self._listener = listener
         self._clock = clock
         self._metrics = metrics
@@ -178,6 +179,7 @@ class Authentication:
             self._metrics.reauthentications += 1
         else:
             self._metrics.authentications += 1
+            self.on_first_success()
         self._on_success(principal, self.mechanism)
         return lifetime_ms or 0
 

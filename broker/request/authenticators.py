@@ -38,3 +38,4 @@ class Authenticators:
 
         counts = self._metrics.listener(connection.listener_name)
         connection.authentication = Authentication(listener, self._clock, counts, on_success, on_failure)
+        connection.is_authenticated = False

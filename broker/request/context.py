@@ -32,8 +32,9 @@ class ConnectionContext(msgspec.Struct, eq=False):
     `advertised.listeners` is not set. The client's software is empty until its ApiVersions request names it (KIP-511).
     `last_header` is the header of the last request, or of an earlier one if that was unusually long. `is_disconnected`
     is true when the client has closed its side, so that long work for it can stop. `principal` is who its requests act
-    for; `decisions` are those of the authorizer, if there is one. `authentication` is None on a listener without SASL.
-    `throttle_ms`: for how long the client must not be read after its next response, because a quota is over.
+    for; `decisions` are those of the authorizer, if there is one. `authentication` is None on a listener without SASL,
+    and `is_authenticated` false until the client has shown who it is. `throttle_ms`: for how long it must not be read
+    after its next response, because a quota is over.
     """
 
     listener_name: str
@@ -47,6 +48,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     authentication: Authentication | None = None
     decisions: Decisions | None = None
     throttle_ms: int = 0
+    is_authenticated: bool = True
 
 
 class RequestContext(msgspec.Struct, eq=False):

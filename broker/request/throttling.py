@@ -30,6 +30,7 @@ from typing import Any, Final, TypeVar
 
 from odradek.broker.metadata.image import ImageChange
 from odradek.broker.quotas.client_quotas import ClientQuotas
+from odradek.broker.quotas.connection_rates import AddressRates
 from odradek.broker.quotas.entities import (
     CONSUMER_BYTE_RATE,
     CONTROLLER_MUTATION_RATE,
@@ -53,12 +54,20 @@ _EXCEEDED: Final = "The throttling quota has been exceeded."  # Kafka's text
 
 
 class Throttling:
-    """The quotas of one broker's clients. `inter_broker_listener` returns the name of that listener."""
+    """The quotas of one broker's clients. `inter_broker_listener` returns the name of that listener.
+
+    `addresses` are the quotas of addresses, which the listeners enforce.
+    """
 
     def __init__(
-        self, quotas: ClientQuotas, monotonic: Callable[[], float], inter_broker_listener: Callable[[], str | None]
+        self,
+        quotas: ClientQuotas,
+        addresses: AddressRates,
+        monotonic: Callable[[], float],
+        inter_broker_listener: Callable[[], str | None],
     ) -> None:
         self.quotas = quotas
+        self.addresses = addresses
         self.monotonic = monotonic
         self.is_active = False
         """Whether any client has a quota."""
@@ -71,7 +80,9 @@ class Throttling:
         stored = change.after.client_quotas
         if stored is change.before.client_quotas:
             return
-        self.quotas.set({entity: limits for entity, (limits, _) in stored.items()})
+        quotas = {entity: limits for entity, (limits, _) in stored.items()}
+        self.quotas.set(quotas)
+        self.addresses.set(quotas)
         is_active = bool(self.quotas)
         if is_active is not self.is_active:
             self.is_active = is_active

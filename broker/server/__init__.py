@@ -7,6 +7,8 @@
 | `connections`, `connection`, `connection_state` | the open connections; one of them; its states |
 | `sasl_gate` | what a client may ask before it has authenticated |
 | `dispatch`, `routes`, `request_log` | from a request to its handler and back; the route of each API version |
+| `connection_limits` | how many connections there may be, and how fast they may be made |
+| `dispatch`, `routes` | from a request to its handler and back; the route of each API version |
 | `flow_control`, `transport`, `page_cache` | unsent bytes; the seam to sockets, for TLS; whether a file is in memory |
 | `http`, `http_sockets`, `http_host` | HTTP: connections; listening sockets; the allowed Host headers |
 | `status`, `exposition` | its pages `/healthz`, `/readyz` and `/metrics`; the text of `/metrics`, family by family |

@@ -69,7 +69,7 @@ class _Sending(NamedTuple):
 
 
 class Connection:
-    """See the module. Used on the event loop only; `active_at` is the time of its last progress (monotonic)."""
+    """See the module. Used on the event loop only; `active_at` is its last progress, `answered_at` its last answer."""
 
     __slots__ = (
         "_connections",
@@ -90,6 +90,7 @@ class Connection:
         "_state",
         "_transport",
         "active_at",
+        "answered_at",
         "context",
     )
 
@@ -114,7 +115,7 @@ class Connection:
         self._state = State.OPEN
         self._reading = False
         self._scheduled = False  # the next turn is scheduled, because the budget of the last one was spent
-        self.active_at = self._monotonic()
+        self.active_at = self.answered_at = self._monotonic()
 
     def start(self) -> None:
         self._read(on=True)
@@ -250,7 +251,7 @@ class Connection:
             self._send(answers)
             raise
         if answers.answered:
-            self.active_at = answers.received_at
+            self.active_at = self.answered_at = answers.received_at
             if received and self._connections.holds and not answers.splices:
                 self._held = answers
                 self._connections.hold(self)

@@ -2,31 +2,34 @@
 
 | limit | a connection over it |
 |---|---|
-| `max.connections`, or the limit of descriptors | waits: nothing is accepted until another one closes |
-| `max.connections.per.ip`, with `max.connections.per.ip.overrides` | is closed at once |
+| the number of connections, and their rate | see `connection_limits` |
 | `queued.max.request.bytes` | waits while receiving a large request, except one at a time; see `may_receive` |
 | `connections.max.idle.ms` | is closed after that time without progress; a parked request is not idleness |
+| `socket.request.receive.timeout.ms` | is closed if a request is not complete by then |
+| a share of all while it is not authenticated | the one that has not authenticated for longest is closed |
+| `UNAUTHENTICATED_SECONDS` | is closed if it is not authenticated by then |
 
-One coarse timer finds idle connections (`close_idle`), instead of a timer for each.
+One coarse timer finds idle and slow connections (`close_idle`), instead of a timer for each: a connection is closed up
+to two of its intervals later.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from odradek.broker import waiting
 from odradek.broker.clock import Clock
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.config.rules import connection_overrides
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.authenticators import Authenticators
 from odradek.broker.request.context import ConnectionContext
 from odradek.broker.request.handler import Result
 from odradek.broker.server.connection import Connection
+from odradek.broker.server.connection_limits import NO_LIMIT, ConnectionLimits
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
 from odradek.broker.server.routes import Pending
@@ -38,11 +41,13 @@ from odradek.protocol.receive_memory import ReceiveMemory
 _LOG = StructuredLogger(__name__)
 
 
-NO_LIMIT: Final = 0x7FFF_FFFF  # of max.connections: Java's Integer.MAX_VALUE
 HOLDING_CONNECTIONS = 4
 """With so many open connections or fewer, answers are sent at once: holding them costs more than it saves."""
 STUCK_SECONDS = 30
 """By then a client has given up its request: the request.timeout.ms of Kafka's clients is 30 s."""
+UNAUTHENTICATED_SHARE: Final = 0.25
+"""Of the most connections, so many may be unauthenticated: the rest is for clients that have shown who they are."""
+UNAUTHENTICATED_SECONDS: Final = 30
 MOST_HELD = 16
 """The most connections with held answers, so that the first of them does not wait for long."""
 
@@ -64,11 +69,9 @@ class Connections:
         most: int = NO_LIMIT,
         authenticators: Authenticators | None = None,
     ) -> None:
-        self.most = most  # also if max.connections is larger
         self._authenticators = authenticators
         self._config = config
-        self._limits: dict[str, int] = {}
-        self._read_limits()
+        self.limits = ConnectionLimits(config, most)
         config.on_change(self._config_changed)
         self.dispatcher = dispatcher
         self.clock = clock
@@ -84,7 +87,8 @@ class Connections:
         self._waiting: dict[Connection, None] = {}  # for memory, in the order of waiting
         self._metrics = metrics
         self._connections: dict[Connection, None] = {}
-        self._by_host: Counter[str] = Counter()
+        self._unauthenticated: dict[Connection, float] = {}  # with the time of opening, the oldest first
+        self._partial: dict[Connection, float] = {}  # with the time from which a request has been incomplete
         self._abandoned: set[asyncio.Future[Result]] = set()
         self._unstarted: list[Connection] | None = None  # those that `interrupt` makes wait, until `resume`
 
@@ -95,35 +99,15 @@ class Connections:
 
     def _config_changed(self) -> None:
         """Apply new limits: open connections stay, and waiting ones are accepted if there is room."""
-        self._read_limits()
+        self.limits.config_changed()
         for notify in self.on_room:
             notify()
-
-    def _read_limits(self) -> None:
-        # Differs from Kafka: host names are not resolved, only addresses count, because resolving would block the loop.
-        self._limits = {
-            host.strip("[]"): limit
-            for host, limit in connection_overrides(self.config.max_connections_per_ip_overrides).items()
-        }
 
     def __iter__(self) -> Iterator[Connection]:
         return iter(self._connections)
 
     def __len__(self) -> int:
         return len(self._connections)
-
-    @property
-    def is_full(self) -> bool:
-        return len(self._connections) >= min(self.config.max_connections, self.most)
-
-    @property
-    def limited_by(self) -> str:
-        """The name of the limit that applies, for the log."""
-        return "max.connections" if self.config.max_connections <= self.most else "limit of descriptors"
-
-    def allows(self, host: str) -> bool:
-        """Return whether one more connection from `host` is within its limit."""
-        return self._by_host[host] < self._limits.get(host, self.config.max_connections_per_ip)
 
     def open(self, transport: Transport, context: ConnectionContext) -> Connection:
         """Start to serve a connection."""
@@ -132,7 +116,8 @@ class Connections:
         connection = Connection(self, transport, context)
         self._connections[connection] = None
         self.holds = len(self._connections) > HOLDING_CONNECTIONS
-        self._by_host[context.peer_address[0]] += 1
+        self.limits.opened(context)
+        self._make_room(connection)
         self._metrics.listener(context.listener_name).created += 1
         if self._unstarted is None:
             connection.start()
@@ -140,15 +125,36 @@ class Connections:
             self._unstarted.append(connection)
         return connection
 
+    def _make_room(self, connection: Connection) -> None:
+        """Close others in place of a new connection that may not have to wait; see `connection_limits`."""
+        context = connection.context
+        if context.listener_name == self.limits.protected and len(self._connections) > self.limits.total_limit:
+            others = [each for each in self._connections if each.context.listener_name != context.listener_name]
+            if others:
+                least_active = min(others, key=lambda each: (each.is_busy, each.active_at))
+                least_active.close("max.connections: another broker has connected")
+        if context.authentication is not None:
+            context.authentication.on_first_success = partial(self.record_authenticated, connection)
+        if not context.is_authenticated:
+            self._unauthenticated[connection] = self.clock.monotonic()
+            if len(self._unauthenticated) > max(1, int(self.limits.total_limit * UNAUTHENTICATED_SHARE)):
+                oldest = next(iter(self._unauthenticated))
+                self._metrics.listener(oldest.context.listener_name).refused += 1
+                oldest.close("too many connections are not authenticated")
+
+    def record_authenticated(self, connection: Connection) -> None:
+        """Record that the client of a connection, opened without `is_authenticated`, has shown who it is."""
+        connection.context.is_authenticated = True
+        self._unauthenticated.pop(connection, None)
+
     def remove(self, connection: Connection) -> None:
         """Remove a connection that has closed itself."""
         del self._connections[connection]
         self.holds = len(self._connections) > HOLDING_CONNECTIONS
         context = connection.context
-        host = context.peer_address[0]
-        self._by_host[host] -= 1
-        if not self._by_host[host]:
-            del self._by_host[host]
+        self.limits.closed(context)
+        self._unauthenticated.pop(connection, None)
+        self._partial.pop(connection, None)
         listener = self._metrics.listener(context.listener_name)
         listener.closed += 1
         if context.client_software_name:
@@ -223,7 +229,8 @@ class Connections:
     def close_idle(self) -> None:
         """Close the connections without progress for `connections.max.idle.ms`; called every few seconds.
 
-        Also close one that makes others wait for memory and has received nothing for `STUCK_SECONDS`.
+        Also close those whose request or authentication takes too long, and one
+        that makes others wait for memory and has received nothing for `STUCK_SECONDS`.
         """
         favoured, now = self._favoured, self.clock.monotonic()
         if (
@@ -233,6 +240,7 @@ class Connections:
             and not favoured.is_busy
         ):
             favoured.close(f"received nothing for {STUCK_SECONDS} s while others waited for memory")
+        self._close_slow(now)
         max_idle_ms = self.config.connections_max_idle_ms
         if max_idle_ms < 0:
             return
@@ -241,6 +249,33 @@ class Connections:
             if connection.active_at <= idle_since and not connection.is_busy:
                 self._metrics.listener(connection.context.listener_name).idle += 1
                 connection.close(f"idle for more than {max_idle_ms} ms")
+
+    def _close_slow(self, now: float) -> None:
+        late = now - UNAUTHENTICATED_SECONDS
+        for connection in [each for each, opened_at in self._unauthenticated.items() if opened_at <= late]:
+            connection.close(f"not authenticated within {UNAUTHENTICATED_SECONDS} s")
+        limit_ms = self.config.socket_request_receive_timeout_ms
+        partial, self._partial = self._partial, {}
+        for connection in tuple(self._connections):
+            if not connection.buffered or not connection.is_reading or connection.is_busy:
+                continue  # no incomplete request is being received
+            since = partial.get(connection, now)
+            if since < connection.answered_at:
+                since = now
+            if since <= now - limit_ms / 1000:
+                self._metrics.listener(connection.context.listener_name).idle += 1
+                connection.close(f"a request was not complete within {limit_ms} ms")
+            else:
+                self._partial[connection] = since
+
+    def clock_moved(self, seconds: float) -> None:
+        """Postpone what is measured by the clock, which a test has moved."""
+        for connection in self._connections:
+            connection.active_at += seconds
+            connection.answered_at += seconds
+        for times in (self._partial, self._unauthenticated):
+            for connection in times:
+                times[connection] += seconds
 
     async def finish(self, seconds: float) -> None:
         """Answer received requests, for `seconds` at most, then close the remaining connections."""

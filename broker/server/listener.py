@@ -4,7 +4,9 @@
 |---|---|
 | the limit of connections is reached (`Connections`) | accepting pauses until one closes; clients wait in the backlog |
 | no descriptors are left (EMFILE and the like) | accepting pauses for half a second, or until one closes |
+| connections are made faster than their limit | accepting pauses for the throttle time |
 | one address has too many connections | its new connection is closed at once |
+| one address makes connections faster than its quota | its new connection is closed after the throttle time |
 | the client left before it was accepted | none |
 
 A TLS listener differs in the transport that it wraps an accepted socket in: see `_open` and `transport`.
@@ -27,10 +29,13 @@ from odradek.broker.server.accepting import ACCEPTS_A_TURN, BACK_OFF_SECONDS, ac
 from odradek.broker.server.connections import Connections
 from odradek.broker.server.transport import PlaintextTransport
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.waiting import Timer
 
 _LOG = StructuredLogger(__name__)
 
 SETTLING_SECONDS = 1.0
+MOST_THROTTLED = 64
+"""Connections that a listener keeps open and does not serve, because their address makes them too fast."""
 
 
 class Listener:
@@ -48,6 +53,8 @@ class Listener:
         self._pause_is_logged = False
         self._settling: asyncio.TimerHandle | None = None
         self._back_off: asyncio.TimerHandle | None = None
+        self._pace: Timer | None = None  # the end of a pause because connections are made too fast
+        self._throttled: dict[socket.socket, Timer] = {}  # accepted, but never served
 
     @property
     def address(self) -> Address:
@@ -89,17 +96,23 @@ class Listener:
         self._accept(on=False)
         if self._resume in self._connections.on_room:
             self._connections.on_room.remove(self._resume)
-        for timer in (self._back_off, self._settling):
+        for timer in (self._back_off, self._settling, self._pace):
             if timer is not None:
                 timer.cancel()
         self._socket.close()
         self._socket = None
+        for accepted, closing in self._throttled.items():
+            closing.cancel()
+            accepted.close()
+        self._throttled.clear()
 
     def _acceptable(self) -> None:
         assert self._socket is not None
         for _ in range(ACCEPTS_A_TURN):
-            if self._connections.is_full:
-                self._pause_while_full()
+            reached = self._connections.limits.reached(self.name)
+            if reached is not None:
+                self._accept(on=False)
+                self._log_pause(reached)
                 return
             try:
                 waiting = accept_next(self._socket)
@@ -109,10 +122,19 @@ class Listener:
             if waiting is None:
                 return
             self._open(*waiting)
+            if not self._accepting:
+                return
 
     def _open(self, accepted: socket.socket, peer: Any) -> None:
         peer_address = _address(peer)
-        if not self._connections.allows(peer_address[0]):
+        limits, now = self._connections.limits, self._connections.clock.monotonic()
+        throttle_ms = limits.address_rates.record(peer_address[0], now) if limits.address_rates else 0
+        if throttle_ms:
+            self._metrics.refused += 1
+            _LOG.debug("connection refused", listener=self.name, peer=peer_address, reason="connection_creation_rate")
+            self._close_later(accepted, throttle_ms)
+            return
+        if not limits.allows(peer_address[0]):
             self._metrics.refused += 1
             _LOG.warning("connection refused", listener=self.name, peer=peer_address, reason="max.connections.per.ip")
             accepted.close()
@@ -126,10 +148,27 @@ class Listener:
             return
         context = ConnectionContext(self.name, local_address, peer_address)
         self._connections.open(PlaintextTransport(accepted), context)
+        pause_ms = limits.record_creation(self.name, now)
+        if pause_ms:
+            self._accept(on=False)
+            self._log_pause("max.connection.creation.rate")
+            self._pace = self._connections.timers.call_later(pause_ms / 1000, self._end_pace)
 
-    def _pause_while_full(self) -> None:
-        self._accept(on=False)
-        self._log_pause(self._connections.limited_by)
+    def _end_pace(self) -> None:
+        self._pace = None
+        self._resume()
+
+    def _close_later(self, accepted: socket.socket, throttle_ms: int) -> None:
+        """Close a connection that is not served after its throttle time; at once if many wait for that already."""
+        if len(self._throttled) >= MOST_THROTTLED:
+            accepted.close()
+            return
+
+        def close() -> None:
+            accepted.close()
+            del self._throttled[accepted]
+
+        self._throttled[accepted] = self._connections.timers.call_later(throttle_ms / 1000, close)
 
     def _pause(self, error: OSError) -> None:
         self._accept(on=False)
@@ -150,7 +189,9 @@ class Listener:
         _LOG.info("accepting resumed", listener=self.name, connections=len(self._connections))
 
     def _resume(self) -> None:
-        if self._socket is None or self._accepting or self._connections.is_full:
+        if self._socket is None or self._accepting or self._pace is not None:
+            return
+        if self._connections.limits.reached(self.name) is not None:
             return
         if self._back_off is not None:
             self._back_off.cancel()

@@ -21,7 +21,8 @@ from odradek.broker.request.context import Address
 from odradek.broker.request.handler import Handler
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
-from odradek.broker.server.connections import NO_LIMIT, Connections
+from odradek.broker.server.connection_limits import NO_LIMIT
+from odradek.broker.server.connections import Connections
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
 from odradek.broker.server.listener import Listener
@@ -109,6 +110,7 @@ class Server:
 
         throttling.on_active.append(apply)
         apply()
+        self.connections.limits.address_rates = throttling.addresses
 
     async def bind(self) -> None:
         """Bind the addresses of all listeners: they are known from then on, but connections are refused until `start`.
@@ -165,8 +167,7 @@ class Server:
     def clock_moved(self, seconds: float) -> None:
         """Postpone what is measured by the clock, which a test has moved: connections do not become idle by that."""
         self._ticked_at += seconds
-        for connection in self.connections:
-            connection.active_at += seconds
+        self.connections.clock_moved(seconds)
 
     def _tick(self) -> None:
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)

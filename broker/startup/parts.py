@@ -36,6 +36,7 @@ from odradek.broker.metrics.collectors.group_lag import GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.quotas.client_quotas import ClientQuotas
+from odradek.broker.quotas.connection_rates import AddressRates
 from odradek.broker.quotas.samples import Windows
 from odradek.broker.randomness import Randomness
 from odradek.broker.replication.appends.disk_threads import DiskThreads
@@ -242,11 +243,11 @@ def _metadata(base: Foundation, store: MetadataStore) -> Metadata:
 
 
 def _throttling(config: BrokerConfig, clock: Clock, metadata: Metadata) -> Throttling:
+    windows = Windows(config.quota_window_num, config.quota_window_size_seconds)
     quotas = ClientQuotas(
-        Windows(config.quota_window_num, config.quota_window_size_seconds),
-        Windows(config.controller_quota_window_num, config.controller_quota_window_size_seconds),
+        windows, Windows(config.controller_quota_window_num, config.controller_quota_window_size_seconds)
     )
-    return Throttling(quotas, clock.monotonic, lambda: metadata.config.inter_broker_listener)
+    return Throttling(quotas, AddressRates(windows), clock.monotonic, lambda: metadata.config.inter_broker_listener)
 
 
 def _replication(base: Foundation, metadata: Metadata, partitions: Partitions) -> Replication:

@@ -88,6 +88,8 @@ DIFFERENT = {
     "listeners",
     "node.id",
     "listener.security.protocol.map",
+    "max.connections",
+    "max.connections.per.ip",
     "socket.receive.buffer.bytes",
     "queued.max.request.bytes",
     "socket.send.buffer.bytes",

@@ -34,6 +34,8 @@ TOPIC = _facts("topic-configs.tsv")
 DIFFERENT_DEFAULTS = {
     "node.id",
     "listeners",
+    "max.connections",
+    "max.connections.per.ip",
     "queued.max.request.bytes",
     "socket.receive.buffer.bytes",
     "socket.send.buffer.bytes",

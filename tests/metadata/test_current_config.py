@@ -36,6 +36,7 @@ USERS = {
     "log.cleaner.dedupe.buffer.size": "maintenance/test_cleaner_threads.py",
     "log.cleaner.io.buffer.load.factor": "maintenance/test_cleaner_threads.py",
     "log.cleaner.io.max.bytes.per.second": "maintenance/test_cleaner_threads.py",
+    "max.connection.creation.rate": "server/test_connection_limits.py",
     "max.connections": "handlers/test_incremental_alter_configs.py",
     "max.connections.per.ip": "handlers/test_incremental_alter_configs.py",
     "max.connections.per.ip.overrides": "handlers/test_incremental_alter_configs.py",

@@ -92,6 +92,13 @@ def test_the_quotas_of_addresses_are_not_those_of_clients() -> None:
     assert not made
 
 
+def test_long_client_ids_take_little_memory() -> None:
+    made = quotas()
+    made.find(KIND, "alice", "x" * 30_000, 0.0)
+
+    assert [len(use.client_id) for use in made.uses(0.0)] == [256]
+
+
 @pytest.mark.parametrize("client_id", ["", "x" * 30_000, "<default>", "/"])
 def test_any_client_id_may_be_looked_up(client_id: str) -> None:
     assert quotas().find(KIND, "alice", client_id, 0.0) is not None

@@ -10,6 +10,7 @@ import pytest
 
 from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.quotas.client_quotas import ClientQuotas
+from odradek.broker.quotas.connection_rates import AddressRates
 from odradek.broker.quotas.entities import entity_of
 from odradek.broker.quotas.samples import Windows
 from odradek.broker.request.context import ConnectionContext, RequestContext
@@ -31,7 +32,9 @@ class Throttled:
 
     def __init__(self, **limits: float) -> None:
         self.clock = ManualClock()
-        self.throttling = Throttling(ClientQuotas(WINDOWS, WINDOWS), self.clock.monotonic, lambda: "INTERNAL")
+        self.throttling = Throttling(
+            ClientQuotas(WINDOWS, WINDOWS), AddressRates(WINDOWS), self.clock.monotonic, lambda: "INTERNAL"
+        )
         self.set(limits)
 
     def set(self, limits: dict[str, float]) -> None:

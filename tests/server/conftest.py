@@ -13,7 +13,7 @@ import pytest
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
-from odradek.broker.server.connections import NO_LIMIT
+from odradek.broker.server.connection_limits import NO_LIMIT
 from odradek.broker.server.server import Server
 from odradek.broker.testing.clock import ManualClock
 from tests.effort import event_loops

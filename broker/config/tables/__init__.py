@@ -10,7 +10,7 @@
 | `log` | retention, compaction, segments, records |
 | `groups`, `consumer_groups` | group coordination and offsets; groups of the consumer protocol (KIP-848) |
 | `transactions` | transactions: time limits, the topic of their state, verification |
-| `quotas` | the windows of quotas |
+| `quotas` | the windows of quotas, limits of slow and fast connections |
 | `observability` | metrics and log lines; not Kafka's |
 | `ignored_table` | Kafka's properties without effect here, with the reasons |
 """

@@ -69,7 +69,6 @@ TABLE = {
         alter.log.dirs.replication.quota.window.num  INT  11  [1,...]
         alter.log.dirs.replication.quota.window.size.seconds  INT  1  [1,...]
         client.quota.callback.class  CLASS  null
-        max.connection.creation.rate  INT  2147483647  [0,...]  dynamic
         replication.quota.window.num  INT  11  [1,...]
         replication.quota.window.size.seconds  INT  1  [1,...]""",
     "brokers send the controller no requests: all of them use the metadata store": """

@@ -7,9 +7,6 @@ from odradek.broker.config.endpoints import ENDPOINTS, Endpoint
 from odradek.broker.config.property import Property, Table
 from odradek.broker.config.types import INT, LONG, STRING, nullable
 
-_NO_LIMIT = 0x7FFF_FFFF  # Java's Integer.MAX_VALUE
-
-
 # A row is read as a row: name, type, default and bound stay on one line.
 # fmt: off
 
@@ -73,8 +70,10 @@ class NetworkProperties(Table):
         doc="The time after which a connection without traffic is closed; negative: never.",
     )
     max_connections_per_ip = Property(
-        "max.connections.per.ip", INT, _NO_LIMIT, at_least(0), dynamic=True,
-        doc="The most connections of one address; further ones are closed at once.",
+        "max.connections.per.ip", INT, 500, at_least(0), dynamic=True,
+        doc="The most connections of one address; further ones are closed at once. The default does not hold for "
+        "loopback.",
+        differs="its default is 2147483647; one address should not take all connections.",
     )
     max_connections_per_ip_overrides = Property(
         "max.connections.per.ip.overrides", STRING, "", dynamic=True,
@@ -99,6 +98,11 @@ class ListenerLimitProperties(Table):
     """Limits of all listeners together, or of one: `listener.name.<listener>.<property>`."""
 
     max_connections = Property(
-        "max.connections", INT, _NO_LIMIT, at_least(0), dynamic=True,
+        "max.connections", INT, 2000, at_least(0), dynamic=True,
         doc="The most open connections, if there are descriptors for them; further ones wait.",
+        differs="its default is 2147483647; one event loop serves them all.",
+    )
+    max_connection_creation_rate = Property(
+        "max.connection.creation.rate", INT, _NO_LIMIT, at_least(0), dynamic=True,
+        doc="The most connections that are accepted in a second; further ones wait. 0 counts as 1.",
     )

@@ -10,7 +10,7 @@ from odradek.broker.config.types import INT
 
 
 class QuotaProperties(Table):
-    """The windows over which the rates of clients are measured."""
+    """The windows over which the rates of clients are measured, and limits of single connections."""
 
     quota_window_num = Property(
         "quota.window.num", INT, 11, at_least(1),
@@ -28,4 +28,9 @@ class QuotaProperties(Table):
     controller_quota_window_size_seconds = Property(
         "controller.quota.window.size.seconds", INT, 1, at_least(1),
         doc="The seconds of each of these windows.",
+    )
+    socket_request_receive_timeout_ms = Property(
+        "socket.request.receive.timeout.ms", INT, 30_000, at_least(1000), own=True,
+        doc="The time in which a request must be complete after its first byte; else its connection is closed, up to "
+        "ten seconds later.",
     )

@@ -145,8 +145,8 @@ OF_TOPICS = [
 
 OF_BROKERS = [
     describe(BROKER, ""),
-    change(BROKER, "1", ("log.segment.bytes", SET, "2000000"), ("max.connections.per.ip", SET, "500")),
-    describe(BROKER, "1", "log.segment.bytes", "max.connections.per.ip"),
+    change(BROKER, "1", ("log.segment.bytes", SET, "2000000"), ("max.connection.creation.rate", SET, "500")),
+    describe(BROKER, "1", "log.segment.bytes", "max.connection.creation.rate"),
     change(BROKER, "", ("log.segment.bytes", SET, "3000000"), ("log.flush.interval.ms", SET, "7000")),
     describe(BROKER, "1", "log.segment.bytes", "log.flush.interval.ms"),
     describe(BROKER, ""),
@@ -237,7 +237,7 @@ OF_BROKERS = [
     change(LOGGER, "1", ("root", SET, "INFO")),
     replace(3, "x", {"a": "1"}),
     replace(BROKER, "1", {"log.roll.ms": "77777"}),
-    describe(BROKER, "1", "log.roll.ms", "max.connections.per.ip"),
+    describe(BROKER, "1", "log.roll.ms", "max.connection.creation.rate"),
     replace(BROKER, "", {"log.roll.ms": "88888"}),
     describe(BROKER, ""),
     replace(BROKER, "1", {"node.id": "2"}),
