@@ -16,7 +16,7 @@ from odradek.broker.quotas.samples import Windows
 from odradek.broker.quotas.usage import MutationUsage, Usage
 
 MOST: Final = 10_000
-"""Uses that are kept: about 10 MB with the default windows, if all of them are full."""
+"""Uses that are kept: 22 MB with the default windows, if all of them are full."""
 LONGEST_NAME: Final = 256
 """Characters of a name by which clients are told apart: a client id may have 32,767."""
 IDLE_SECONDS: Final = 3600.0

@@ -5,6 +5,8 @@
 | `dialects` | the collectors of each dialect of `metrics.dialects`; begin here |
 | `jmx_collector`, `jmx_series` | names of Strimzi's rules for Kafka's JMX beans; the tables of simple series |
 | `transaction_series`, `connection_series` | the series of transactions; of connections and authentications |
+| `transaction_series` | the series of transactions |
+| `quota_series` | the series of client quotas |
 | `summaries` | summaries of durations |
 | `exporter_collector` | names of kafka_exporter: brokers, topics, partitions |
 | `group_collector` | groups, committed offsets and lag, under the names of several exporters |

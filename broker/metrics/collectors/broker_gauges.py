@@ -16,10 +16,13 @@ from odradek.broker.metrics.collectors.gauge_values import (
     Gauges,
     GroupGauges,
     PartitionGauges,
+    QuotaGauges,
     TransactionGauges,
 )
 from odradek.broker.metrics.collectors.group_lag import GroupLag
+from odradek.broker.metrics.collectors.quota_series import last_used
 from odradek.broker.metrics.collectors.unclean_elections import UncleanElections
+from odradek.broker.quotas.usage import MutationUsage
 from odradek.broker.replication.isr import effective_min_insync
 from odradek.broker.replication.partition import Partition
 from odradek.broker.request.services import Services
@@ -83,6 +86,7 @@ class BrokerGauges:
             purgatory_sizes={each.name: len(each) for each in purgatories},
             fetchers=self._read_fetchers(services),
             transactions=_read_transactions(services),
+            quotas=_read_quotas(services),
         )
         for partition in services.partitions:
             _count_partition(gauges, partition)
@@ -182,6 +186,21 @@ def _read_cleaner(cleaner: Cleaner, log_dirs: LogDirs) -> CleanerGauges:
         dead_workers=report.dead_workers,
         uncleanable={str(each.path): cleaner.uncleanable(each) for each in log_dirs.directories},
     )
+
+
+def _read_quotas(services: Services) -> list[QuotaGauges]:
+    now = services.clock.monotonic()
+    return [
+        QuotaGauges(
+            kind,
+            user,
+            client_id,
+            usage.rate(now),
+            usage.average_throttle_ms(now),
+            usage.tokens(now) if isinstance(usage, MutationUsage) else 0.0,
+        )
+        for kind, user, client_id, usage in last_used(services.throttling.quotas.uses(now))
+    ]
 
 
 def _read_transactions(services: Services) -> TransactionGauges:

@@ -26,9 +26,11 @@ from odradek.broker.metrics.collectors.gauge_values import (
     Gauges,
     GroupGauges,
     PartitionGauges,
+    QuotaGauges,
     TransactionGauges,
 )
 from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.quotas.entities import CLIENT_KINDS
 
 PAGE = "docs/metrics.md"
 
@@ -133,6 +135,7 @@ class _Example:
             cleaner=cleaner,
             purgatory_sizes={"Fetch": 0},
             transactions=TransactionGauges({"Ongoing": 1}),
+            quotas=[QuotaGauges(kind, "alice", "app", 0.0, 0.0) for kind in CLIENT_KINDS],
         )
 
     def read_partitions(self) -> Iterable[PartitionGauges]:

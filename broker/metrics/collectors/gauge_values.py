@@ -43,6 +43,17 @@ class TransactionGauges(msgspec.Struct, frozen=True):
     log_append_retry_queue_size: int = 0
 
 
+class QuotaGauges(NamedTuple):
+    """The use of one quota; `user` or `client_id` is empty if it does not matter. `tokens` are those of a bucket."""
+
+    kind: str
+    user: str
+    client_id: str
+    rate: float
+    throttle_ms: float
+    tokens: float = 0.0
+
+
 class Gauges(msgspec.Struct):
     """The state of a broker at the time of a scrape; see the names in `jmx_series`.
 
@@ -75,6 +86,7 @@ class Gauges(msgspec.Struct):
     purgatory_sizes: dict[str, int] = {}  # by the delayed operation: Produce, Fetch, Rebalance
     fetchers: FetcherGauges = FetcherGauges()
     transactions: TransactionGauges = TransactionGauges()
+    quotas: list[QuotaGauges] = []
 
 
 class ClusterGauges(NamedTuple):

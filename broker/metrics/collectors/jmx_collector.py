@@ -40,6 +40,7 @@ from odradek.broker.metrics.collectors.jmx_series import (
     PARTITION_GAUGES,
     TOPIC_COUNTERS,
 )
+from odradek.broker.metrics.collectors.quota_series import quota_series
 from odradek.broker.metrics.collectors.summaries import QUANTILES, add_times, times
 from odradek.broker.metrics.collectors.transaction_series import transaction_series
 from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics, TopicMetrics
@@ -69,6 +70,7 @@ class JmxCollector(Collector):
         yield from self._broker(gauges)
         yield from self._metadata_store()
         yield from transaction_series(self._metrics.transactions, gauges.transactions, self._clock.monotonic())
+        yield from quota_series(gauges.quotas)
         yield from self._topics()
         yield from self._apis()
         yield from connection_series(self._metrics.listeners.values(), self._clock.monotonic())
