@@ -24,6 +24,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from odradek.client.admin.acl_values import (
+        AclFilter,
+        AclOperation,
+        AclPatternType,
+        AclPermission,
+        AclResourceType,
+        AclRule,
+    )
     from odradek.client.admin.admin import Admin
     from odradek.client.admin.arguments import (
         ConfigChange,
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
         OffsetSpec,
         ResourceType,
     )
+    from odradek.client.admin.client_quotas import QuotaEntity, QuotaFilter, QuotaName
     from odradek.client.admin.results import (
         ApiRange,
         BrokerDescription,
@@ -60,6 +69,7 @@ if TYPE_CHECKING:
         TransactionDescription,
         TransactionListing,
     )
+    from odradek.client.admin.scram_users import ScramCredentialInfo, ScramDeletion, ScramUpsertion
     from odradek.client.consumer.consumer import Consumer
     from odradek.client.errors import (
         AuthenticationFailedError,
@@ -105,6 +115,12 @@ if TYPE_CHECKING:
     from odradek.client.transactions.transaction import Transaction
 
 __all__ = [
+    "AclFilter",
+    "AclOperation",
+    "AclPatternType",
+    "AclPermission",
+    "AclResourceType",
+    "AclRule",
     "Admin",
     "ApiRange",
     "AuthenticationFailedError",
@@ -156,6 +172,9 @@ __all__ = [
     "ProducerDescription",
     "ProducerFencedError",
     "ProducerIdAndEpoch",
+    "QuotaEntity",
+    "QuotaFilter",
+    "QuotaName",
     "RebalanceListener",
     "RecordMetadata",
     "RecordTooLargeError",
@@ -163,6 +182,9 @@ __all__ = [
     "RequestTimeoutError",
     "ResourceType",
     "Results",
+    "ScramCredentialInfo",
+    "ScramDeletion",
+    "ScramUpsertion",
     "TimeLimitError",
     "TlsError",
     "TopicDescription",
@@ -179,6 +201,12 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AclFilter": "odradek.client.admin.acl_values",
+    "AclOperation": "odradek.client.admin.acl_values",
+    "AclPatternType": "odradek.client.admin.acl_values",
+    "AclPermission": "odradek.client.admin.acl_values",
+    "AclResourceType": "odradek.client.admin.acl_values",
+    "AclRule": "odradek.client.admin.acl_values",
     "Admin": "odradek.client.admin.admin",
     "ApiRange": "odradek.client.admin.results",
     "BrokerDescription": "odradek.client.admin.results",
@@ -211,11 +239,17 @@ _MODULES = {
     "Producer": "odradek.client.producer.producer",
     "ProducerDescription": "odradek.client.admin.results",
     "ProducerIdAndEpoch": "odradek.client.admin.results",
+    "QuotaEntity": "odradek.client.admin.client_quotas",
+    "QuotaFilter": "odradek.client.admin.client_quotas",
+    "QuotaName": "odradek.client.admin.client_quotas",
     "RebalanceListener": "odradek.client.group.rebalance_listener",
     "RecordMetadata": "odradek.client.record",
     "ReplicaDescription": "odradek.client.admin.results",
     "ResourceType": "odradek.client.admin.arguments",
     "Results": "odradek.client.admin.results",
+    "ScramCredentialInfo": "odradek.client.admin.scram_users",
+    "ScramDeletion": "odradek.client.admin.scram_users",
+    "ScramUpsertion": "odradek.client.admin.scram_users",
     "TopicDescription": "odradek.client.admin.results",
     "TopicListing": "odradek.client.admin.results",
     "TopicPartition": "odradek.client.record",

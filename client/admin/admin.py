@@ -34,7 +34,6 @@ from odradek.client.admin import (
     transactions,
 )
 from odradek.client.admin.arguments import ConfigChange, ConfigResource, NewPartitions, NewTopic, TransactionFilter
-from odradek.client.admin.lifecycle import AdminLifecycle
 from odradek.client.admin.results import (
     ApiRange,
     ClusterDescription,
@@ -54,11 +53,12 @@ from odradek.client.admin.results import (
     TransactionDescription,
     TransactionListing,
 )
+from odradek.client.admin.security_calls import SecurityCalls
 from odradek.client.config import IsolationLevel
 from odradek.client.record import AnyPartition, CommittedOffset, OffsetAndTimestamp, Partition, TopicPartition
 
 
-class Admin(AdminLifecycle):
+class Admin(SecurityCalls):
     """Administers a cluster; for one event loop, any number of calls at a time.
 
     Settings are those of Kafka's admin client (`odradek.client.config`). Every call takes `timeout_ms`.

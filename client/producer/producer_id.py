@@ -8,9 +8,11 @@ from odradek.client.config import ClientConfig
 from odradek.client.errors import ClientError, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster import Cluster
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 _NO_TRANSACTION_TIMEOUT = 2**31 - 1
+_CURE = "Ask for WRITE on the topics, or send without enable_idempotence"
 
 
 async def init_producer_id(cluster: Cluster, config: ClientConfig, timeout_ms: int) -> int:
@@ -32,5 +34,6 @@ async def _request(cluster: Cluster) -> int:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT)
     response = await connection.send(request, InitProducerIdResponse)
     if response.error_code:
-        raise broker_error(response.error_code, "get a producer id", broker=connection.name)
+        cure = _CURE if response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED else None
+        raise broker_error(response.error_code, "get a producer id", cure=cure, broker=connection.name)
     return response.producer_id

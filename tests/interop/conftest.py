@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from tests.peers import apache, odradek, topics
+from tests.peers import apache, odradek, secured_apache, topics
+from tests.peers.secured_apache import SecuredKafka
 from tests.peers.server import Server
 
 KINDS = {"odradek": odradek.prepare, "apache": apache.prepare}
@@ -46,6 +47,25 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server = apache.prepare(tmp_path_factory.mktemp("reference")).start()
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
+    """An Apache Kafka with TLS, SASL and access rules, whose users can also authenticate by SCRAM."""
+    kafka = secured_apache.prepare(tmp_path_factory.mktemp("secured"))
+    kafka.server.start()
+    prepared = AdminClient({"bootstrap.servers": kafka.address("PLAINTEXT")})
+    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+        credential = ScramCredentialInfo(mechanism, 4096)
+        upsertions = [
+            UserScramCredentialUpsertion(name, credential, password.encode())
+            for name, password in secured_apache.USERS.items()
+        ]
+        for done in prepared.alter_user_scram_credentials(upsertions).values():
+            done.result()
+    del prepared  # its threads would report that the broker ends
+    yield kafka
+    kafka.server.stop()
 
 
 @pytest.fixture

@@ -6,11 +6,9 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from odradek.client import (
     Admin,
@@ -24,7 +22,6 @@ from odradek.client import (
     TlsError,
 )
 from odradek.client.network.connections import Purpose
-from tests.peers import secured_apache
 from tests.peers.secured_apache import SESSION_MS, USERS, SecuredKafka
 from tests.peers.stores import Authority
 
@@ -35,21 +32,9 @@ OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginMod
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
 
-@pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    kafka = secured_apache.prepare(tmp_path_factory.mktemp("secured"))
-    kafka.server.start()
-    prepared = AdminClient({"bootstrap.servers": kafka.address("PLAINTEXT")})
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-        upsertions = [
-            UserScramCredentialUpsertion(name, ScramCredentialInfo(mechanism, 4096), password.encode())
-            for name, password in USERS.items()
-        ]
-        for done in prepared.alter_user_scram_credentials(upsertions).values():
-            done.result()
-    del prepared  # its threads would report that the broker ends
-    yield kafka
-    kafka.server.stop()
+@pytest.fixture
+def kafka(secured_kafka: SecuredKafka) -> SecuredKafka:
+    return secured_kafka
 
 
 def user(mechanism: str, name: str = "alice", **more: Any) -> dict[str, Any]:
