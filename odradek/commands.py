@@ -78,6 +78,9 @@ CLUSTER = {
         "List, describe and end transactions, find those that hang", "odradek.client.cli.transactions"
     ),
     "configs": Command("Print and change configs of topics, brokers and groups", "odradek.client.cli.configs"),
+    "acls": Command("List, create, delete and check access rules", "odradek.client.cli.acls"),
+    "users": Command("List users of SCRAM, set and delete their passwords", "odradek.client.cli.users"),
+    "quotas": Command("Print and change quotas of users, client ids and addresses", "odradek.client.cli.quotas"),
     "cluster": Command("Print brokers, features, API versions and log directories", "odradek.client.cli.cluster"),
     "doctor": Command("Find out why a cluster cannot be reached, or does not work", "odradek.client.cli.doctor"),
     "perf": Command("Measure throughput and latency", "odradek.client.cli.perf"),

@@ -11,6 +11,7 @@
 | `topics`, `configs`, `offsets`, `cluster`, `log_dirs`, `groups`, `group_offsets` | the calls themselves |
 | `acls`, `scram_users`, `client_quotas` | the calls about access rules; SCRAM credentials; quotas |
 | `acl_values` | access rules, filters of them, and the codes in them |
+| `acl_evaluation` | the rule that decides a request, as a broker decides it |
 | `transactions` | the calls about transactional ids, and about producers of partitions |
 | `hanging_transactions` | the search for transactions that no coordinator will end |
 """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -31,8 +31,6 @@ from odradek.protocol.messages.describe_user_scram_credentials import (
 )
 from odradek.protocol.sasl.scram import SCRAM_MECHANISMS, salted_password
 
-ScramMechanismName = Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]
-
 DEFAULT_ITERATIONS: Final = 4096
 _SALT_BYTES: Final = 24
 _NAMES: Final = {mechanism.id: name for name, mechanism in SCRAM_MECHANISMS.items()}
@@ -46,11 +44,11 @@ class ScramCredentialInfo(msgspec.Struct, frozen=True):
 
 
 class ScramUpsertion(msgspec.Struct, frozen=True):
-    """Set a user's password for a mechanism. Brokers accept 4096 to 16384 iterations."""
+    """Set a user's password for SCRAM-SHA-256 or SCRAM-SHA-512. Brokers accept 4096 to 16384 iterations."""
 
     user: str
     password: str
-    mechanism: ScramMechanismName = "SCRAM-SHA-512"
+    mechanism: str = "SCRAM-SHA-512"
     iterations: int = DEFAULT_ITERATIONS
     salt: bytes | None = None  # None: random
 
@@ -62,7 +60,7 @@ class ScramDeletion(msgspec.Struct, frozen=True):
     """Delete a user's credential for a mechanism."""
 
     user: str
-    mechanism: ScramMechanismName = "SCRAM-SHA-512"
+    mechanism: str = "SCRAM-SHA-512"
 
 
 Credentials = tuple[ScramCredentialInfo, ...]

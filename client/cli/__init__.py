@@ -7,6 +7,7 @@ and it imports the client inside `run`, so that `--help` and mistakes are answer
 | module | what |
 |---|---|
 | `produce`, `consume`, `topics`, `groups`, `transactions`, `configs`, `cluster`, `doctor`, `perf` | the commands |
+| `acls`, `users`, `quotas` | those of security |
 | `admin_command` | the Admin and the exit status of the commands that administer |
 | `offset_reset` | the new offsets of `groups reset-offsets` |
 | `reading_range`, `record_filter`, `reading` | for `consume`: where reading begins and ends; `--filter`; the loop |

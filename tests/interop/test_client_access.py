@@ -173,7 +173,7 @@ async def test_a_credential_that_brokers_do_not_accept_is_an_error_of_its_user(a
     codes = {user: error.code for user, error in changed.failed.items() if isinstance(error, BrokerError)}
     assert codes == {"weak": ErrorCode.UNACCEPTABLE_CREDENTIAL, "nobody": ErrorCode.RESOURCE_NOT_FOUND}
     with pytest.raises(ConfigurationError, match="the mechanism is 'PLAIN'"):
-        await admin.alter_user_scram_credentials([ScramUpsertion("weak", "p", "PLAIN")])  # type: ignore[arg-type] # wrong
+        await admin.alter_user_scram_credentials([ScramUpsertion("weak", "p", "PLAIN")])
 
 
 async def test_quotas_are_set_found_and_removed(admin: Admin) -> None:

@@ -14,6 +14,7 @@ from tests.peers.availability import PEERS, installing, program
 HERE = Path(__file__).parent
 KAFKA_VERSION = "4.3.1"
 
+ACL_COMMAND = "org.apache.kafka.tools.AclCommand"
 CONFIG_COMMAND = "kafka.admin.ConfigCommand"
 CONSUMER_GROUP_COMMAND = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"

@@ -1,5 +1,7 @@
 """A parser that accepts the action of a command anywhere among the flags: `topics --bootstrap-server B list`.
 
+It accepts the action as a flag, too, as in Kafka's tools: `topics --list`, `acls --add`.
+
 argparse accepts the flags of an action only behind the action, so this parser moves the action to the front first. The
 word behind a flag that takes a value is that value, even if it looks like an action: `topics --topic list` names no
 action.
@@ -26,12 +28,19 @@ class CommandParser(argparse.ArgumentParser):
         }
         return self._actions_by_name
 
+    def has_flag(self, flag: str) -> bool:
+        """Return whether there is a flag, in full."""
+        return any(flag in action.option_strings for action in self._actions)
+
     def takes_value(self, flag: str) -> bool:
         """Return whether a flag, which may be abbreviated, takes a value."""
         return any(
             action.nargs != 0 and any(known.startswith(flag) for known in action.option_strings)
             for action in self._actions
         )
+
+    def _is_flag(self, argument: str) -> bool:
+        return any(one.has_flag(argument) for one in self._actions_by_name.values())
 
     def parse_known_args(  # type: ignore[override] # typeshed has an overload for each type of namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -42,6 +51,10 @@ class CommandParser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _with_action_first(self, arguments: Sequence[str]) -> list[str]:
+        for index, argument in enumerate(arguments):
+            name = argument.removeprefix("--")
+            if name != argument and name in self._actions_by_name and not self._is_flag(argument):
+                return [name, *arguments[:index], *arguments[index + 1 :]]
         ordered = with_word_first(
             arguments, lambda flag: any(one.takes_value(flag) for one in self._actions_by_name.values())
         )

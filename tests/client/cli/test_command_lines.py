@@ -53,8 +53,8 @@ async def test_a_missing_action_is_an_error_that_names_all_actions(command: str)
 
 async def test_a_missing_command_is_an_error_that_names_all_commands() -> None:
     _, err = await run("--bootstrap-server", "127.0.0.1:1", status=2)
-    assert err.endswith("error: name a command: produce, consume, topics, groups, transactions, configs, "
-                        "cluster, doctor, perf, dump-log\n")  # fmt: skip
+    assert err.endswith("error: name a command: produce, consume, topics, groups, transactions, configs, acls, "
+                        "users, quotas, cluster, doctor, perf, dump-log\n")  # fmt: skip
 
 
 async def test_help_needs_no_action() -> None:
