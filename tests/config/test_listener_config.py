@@ -34,7 +34,7 @@ def test_the_property_of_a_mechanism_overrides_that_of_the_listener_and_that_the
 
 def test_a_limit_of_one_listener() -> None:
     config = BrokerConfig.load(None, LISTENERS | {"listener.name.inside.max.connections": "7"})
-    assert (config.listener("INSIDE").max_connections, config.listener("IN").max_connections) == (7, 0x7FFFFFFF)
+    assert (config.listener("INSIDE").max_connections, config.listener("IN").max_connections) == (7, 2000)
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,12 @@ def test_what_a_listener_sets_is_described_under_its_whole_name() -> None:
     assert (rows[name].value, rows[name].source) == ("7", ConfigSource.STATIC_BROKER_CONFIG)
     assert (rows[secret].value, rows[secret].sensitive) == (None, True)
     assert rows[secret].synonyms[0].value is None
+
+
+def test_a_limit_of_a_listener_may_be_changed_at_run_time_and_its_security_may_not() -> None:
+    config = BrokerConfig.load(None, LISTENERS | {"listener.name.in.max.connections": "7"})
+    altered = config.altered({"listener.name.in.max.connections": "8", "listener.name.in.ssl.client.auth": "required"})
+    assert altered.listener("IN").max_connections == 8
+    assert altered.listener("IN").ssl_client_auth == "none"
+    assert config.listener("IN").max_connections == 7
+    assert altered.altered({}).listener_value("INSIDE", "max.connections") is None

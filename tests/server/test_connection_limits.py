@@ -213,7 +213,7 @@ async def test_a_slow_request_closes_its_connection_and_no_other(
 
     assert await slow.is_closed()
     assert len(serving.connections) == 2
-    assert serving.metrics.listener("PLAINTEXT").expired == 1
+    assert serving.metrics.listener("PLAINTEXT").idle == 1
     await ask(silent)
 
 

@@ -94,6 +94,9 @@ class NetworkProperties(Table):
     )
 
 
+_NO_LIMIT = 0x7FFF_FFFF  # Java's Integer.MAX_VALUE
+
+
 class ListenerLimitProperties(Table):
     """Limits of all listeners together, or of one: `listener.name.<listener>.<property>`."""
 
