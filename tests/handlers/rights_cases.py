@@ -78,6 +78,10 @@ _RULE = {
     "operation": 3,
     "permission_type": 3,
 }
+_QUOTA = {
+    "entity": [{"entity_type": "user", "entity_name": "bob"}],
+    "ops": [{"key": "producer_byte_rate", "value": 9.0}],
+}
 _BY_RESOURCE = ((2, "t", TOPIC), (32, "g", GROUP), (4, "1", CLUSTER), (8, "1", CLUSTER))
 """Resources with properties, by type and name."""
 
@@ -162,7 +166,9 @@ CASES = [
     case(46, 0, {}, cluster(DESCRIBE)),
     case(47, 0, {"group_id": "g", "topics": [{"name": "t", "partitions": _PARTITION}]}, g(DELETE), t(READ)),
     case(48, 1, {}, cluster(DESCRIBE_CONFIGS)),
+    case(49, 1, {"entries": [_QUOTA], "validate_only": True}, cluster(ALTER_CONFIGS)),
     case(50, 0, {"users": None}, cluster(DESCRIBE)),
+    case(51, 0, {"deletions": [{"name": "nobody", "mechanism": 1}]}, cluster(ALTER)),
     case(57, 1, {"feature_updates": [], "validate_only": True}, cluster(ALTER)),
     case(61, 0, {"topics": [{"name": "t", "partition_indexes": [0]}]}, t(READ)),
     case(64, 0, {"broker_id": 77}, cluster(ALTER)),
