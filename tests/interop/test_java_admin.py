@@ -156,3 +156,25 @@ def test_there_is_nothing_to_elect_or_to_reassign(run: Callable[..., str], topic
     assert elected == f"Valid replica already elected for partitions {topic}-0\n"
     assert listed == "No partition reassignments found.\n"
     assert f"Successfully started partition reassignment for {topic}-0" in stays
+
+
+def test_the_config_tool_manages_scram_users(run: Callable[..., str]) -> None:
+    alice = ("--entity-type", "users", "--entity-name", "alice")
+    users = ("--describe", "--entity-type", "users")
+
+    assert run(
+        java.CONFIG_COMMAND, "--alter", *alice, "--add-config", "SCRAM-SHA-256=[iterations=8192,password=alice-secret]"
+    ) == ("Completed updating config for user alice.\n")
+    run(java.CONFIG_COMMAND, "--alter", *alice, "--add-config", "SCRAM-SHA-512=[password=alice-secret]")
+    described = run(java.CONFIG_COMMAND, *users)
+    assert "SCRAM credential configs for user-principal 'alice' are " in described
+    assert "SCRAM-SHA-256=iterations=8192" in described
+    assert "SCRAM-SHA-512=iterations=4096" in described
+
+    refused = run(
+        java.CONFIG_COMMAND, "--alter", *alice, "--add-config", "SCRAM-SHA-512=[iterations=1,password=x]", check=False
+    )
+    assert "4096" in refused  # the tool itself refuses it
+    run(java.CONFIG_COMMAND, "--alter", *alice, "--delete-config", "SCRAM-SHA-256")
+    run(java.CONFIG_COMMAND, "--alter", *alice, "--delete-config", "SCRAM-SHA-512")
+    assert "alice" not in run(java.CONFIG_COMMAND, *users)
