@@ -4,5 +4,6 @@
 |---|---|
 | `principal` | the name of a client, once it is known |
 | `authentication` | how a client proves who it is, by SASL |
+| `tls` | certificates, contexts of OpenSSL, names of clients with certificates |
 | `access` | resources, operations and rules; the authorizer that decides by them |
 """

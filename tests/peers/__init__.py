@@ -21,6 +21,7 @@
 | `stores` | a certificate authority, and key and trust stores with what it issues |
 | `features` | finalized features of a server |
 | `group_member` | a member of a group, as a process of its own |
+| `certificates` | certificate authorities, certificates of servers and clients |
 | `topics`, `series` | a test's own topics; the metrics of a server |
 | `availability` | installing what is missing |
 | `suites` | the suites inside other clients' packages, for `make peers` |
