@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker import waiting
 from odradek.broker.clock import Clock
@@ -65,11 +65,15 @@ from odradek.broker.startup.metadata_store import (
     store_path,
 )
 from odradek.broker.startup.parts import Foundation, Parts, build
+from odradek.broker.startup.security import listener_tls
 from odradek.broker.startup.status_pages import start_status_pages
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from odradek.broker.security.tls.listener_tls import ListenerTls
 
 _LOG = StructuredLogger(__name__)
 
@@ -149,6 +153,7 @@ class Run:
         self._is_killed = False
         self._resets_connections = False
         self._has_started = False
+        self._tls: Mapping[str, ListenerTls]  # exists after `start`
 
     async def start(self) -> None:
         """Start, and return when clients are served. Raises as `Broker.start` does; then no part is left running."""
@@ -199,6 +204,7 @@ class Run:
         stack = self._stack
         threads = self._machine.new_threads(asyncio.get_running_loop())
         stack.push_async_callback(threads.close)
+        self._tls = await threads.run(partial(listener_tls, self.config, self._clock))
         if self.config.metrics_port >= 0:
             self.metrics_port = await start_status_pages(
                 self.config,
@@ -252,6 +258,7 @@ class Run:
             most_connections=self._budget.connections,
             is_member=self._is_member,
             read_only=self._read_only,
+            tls=self._tls,
         )
         parts = build(base, store)
         self.services, self._partitions, self.server = parts.services, parts.services.partitions, parts.server

@@ -238,6 +238,14 @@ class RemoteProtocolError(ProtocolError):
     """The peer sent bytes that break the protocol: close the connection."""
 
 
+class ForeignProtocolError(RemoteProtocolError):
+    """The peer speaks another protocol, `name` ("HTTP", "a TLS handshake"), as its first bytes show."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.is_tls = "TLS" in name
+
+
 class DecompressionLimitError(RemoteProtocolError):
     """Compressed data, possibly well-formed, expand to more than `limit` bytes."""
 

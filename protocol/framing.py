@@ -29,7 +29,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.errors import ForeignProtocolError, RemoteProtocolError
 from odradek.protocol.receive_memory import ReceiveMemory
 
 SIZE_PREFIX: Final = struct.Struct(">i")
@@ -67,8 +67,11 @@ def _bad_size(size: int, limit: int) -> RemoteProtocolError:
     if size < 0:
         return RemoteProtocolError(f"frame size {size} is negative")
     first_bytes = SIZE_PREFIX.pack(size)
-    hint = next((f" ({protocol}?)" for start, protocol in _OTHER_PROTOCOLS if first_bytes.startswith(start)), "")
-    return RemoteProtocolError(f"frame size {size} is over the limit of {limit}{hint}")
+    message = f"frame size {size} is over the limit of {limit}"
+    for start, name in _OTHER_PROTOCOLS:
+        if first_bytes.startswith(start):
+            return ForeignProtocolError(f"{message} ({name}?)", name)
+    return RemoteProtocolError(message)
 
 
 class ReceiveArena:

@@ -29,15 +29,15 @@ clients.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from odradek.broker.request.context import CloseConnection, ConnectionContext
-from odradek.broker.request.time_slices import ClientDisconnected
-from odradek.broker.server.connection_state import State
+from odradek.broker.request.context import ConnectionContext
+from odradek.broker.server.connection_state import Sending, State
+from odradek.broker.server.failures import log_failure
 from odradek.broker.server.flow_control import Outbox
-from odradek.broker.server.routes import Answered, Answers, Pending
+from odradek.broker.server.routes import Answers, Pending
 from odradek.broker.server.sasl_gate import gated
-from odradek.broker.server.transport import PEER_DISCONNECTED, Transport
+from odradek.broker.server.transport import BlockedBySendingError, Transport
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.waiting import Timer
 from odradek.protocol.errors import RemoteProtocolError
@@ -61,13 +61,6 @@ UNSENT_LIMIT: Final = 256 * 1024
 _PROGRESS_BYTES: Final = 1024  # fewer bytes without a whole request do not count as activity
 
 
-class _Sending(NamedTuple):
-    """A response that the kernel has not taken completely: it is sent when the outbox has sent `end` bytes."""
-
-    end: int
-    answered: Answered
-
-
 class Connection:
     """See the module. Used on the event loop only; `active_at` is its last progress, `answered_at` its last answer."""
 
@@ -85,6 +78,7 @@ class Connection:
         "_pending",
         "_reader",
         "_reading",
+        "_receives_again",
         "_scheduled",
         "_sending",
         "_state",
@@ -111,9 +105,10 @@ class Connection:
         self._mute: Timer | None = None  # the end of a pause
         self._held: Answers | None = None  # sent by `send_held`
         self._peer_error: RemoteProtocolError | None = None  # found behind a parked request
-        self._sending: list[_Sending] = []
+        self._sending: list[Sending] = []
         self._state = State.OPEN
         self._reading = False
+        self._receives_again = False  # a turn for the bytes that the transport holds is scheduled
         self._scheduled = False  # the next turn is scheduled, because the budget of the last one was spent
         self.active_at = self.answered_at = self._monotonic()
 
@@ -202,10 +197,24 @@ class Connection:
                 budget -= count
                 if count < len(room) and not self._transport.has_pending():
                     return
+            self._receive_pending()
+        except BlockedBySendingError:
+            self._read(on=False)
+            self._outbox.wait_for_room()
         except BlockingIOError:
             return
         except Exception as error:  # noqa: BLE001 - any error ends this connection and no other
             self._failed(error)
+
+    def _receive_pending(self) -> None:
+        """Receive what the transport holds, in the next turn: the descriptor does not become readable for it."""
+        if self._reading and not self._receives_again and self._transport.has_pending():
+            self._receives_again = True
+            self._loop.call_soon(self._receive_again)
+
+    def _receive_again(self) -> None:
+        self._receives_again = False
+        self._readable()
 
     def _peer_closed(self) -> None:
         self._state = State.FINISHING
@@ -330,7 +339,7 @@ class Connection:
         if answers.out:
             outbox.put(answers.out, answers.splices)
         if outbox.unsent:
-            self._sending += [_Sending(outbox.accepted, answered) for answered in answers.answered]
+            self._sending += [Sending(outbox.accepted, answered) for answered in answers.answered]
         else:
             now = self._monotonic()
             for metrics, received, started, handled, ready in answers.answered:
@@ -371,6 +380,7 @@ class Connection:
             self._reading = on
             if on:
                 self._loop.add_reader(self._fd, self._readable)
+                self._receive_pending()
             else:
                 self._loop.remove_reader(self._fd)
 
@@ -384,14 +394,5 @@ class Connection:
             self._state = State.FINISHING
             self._read(on=False)
             return
-        if isinstance(error, ClientDisconnected):
-            pass  # no error, so no log line
-        elif isinstance(error, (RemoteProtocolError, CloseConnection)):
-            _LOG.warning(
-                "connection closed", peer=self.context.peer_address, listener=self.context.listener_name, reason=error
-            )
-        elif not isinstance(error, OSError) or error.errno not in PEER_DISCONNECTED:
-            _LOG.exception(
-                "connection failed", error, peer=self.context.peer_address, listener=self.context.listener_name
-            )
+        log_failure(error, self.context, self._connections.limited_log)
         self.close(str(error))

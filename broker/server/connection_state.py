@@ -10,6 +10,9 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
+
+from odradek.broker.server.routes import Answered
 
 
 class State(Enum):
@@ -18,3 +21,10 @@ class State(Enum):
     OPEN = "open"
     FINISHING = "finishing"
     CLOSED = "closed"
+
+
+class Sending(NamedTuple):
+    """A response that the kernel has not taken completely: it is sent when the outbox has sent `end` bytes."""
+
+    end: int
+    answered: Answered

@@ -32,6 +32,7 @@ from odradek.broker.server.connection import Connection
 from odradek.broker.server.connection_limits import NO_LIMIT, ConnectionLimits
 from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
+from odradek.broker.server.limited_log import LimitedLog
 from odradek.broker.server.routes import Pending
 from odradek.broker.server.transport import Transport
 from odradek.broker.structured_logging import StructuredLogger
@@ -81,6 +82,7 @@ class Connections:
         limit = config.broker.queued_max_request_bytes
         self.arena = ReceiveArena(memory=ReceiveMemory(None if limit < 0 else limit, self._memory_freed_in_thread))
         self.on_room: list[Callable[[], None]] = []
+        self.limited_log = LimitedLog(_LOG, clock)
         self.holds = False
         self._held: list[Connection] = []
         self._favoured: Connection | None = None  # the only one that may receive while the memory is full
@@ -109,14 +111,25 @@ class Connections:
     def __len__(self) -> int:
         return len(self._connections)
 
-    def open(self, transport: Transport, context: ConnectionContext) -> Connection:
-        """Start to serve a connection."""
+    def reserve(self, context: ConnectionContext) -> None:
+        """Count a connection whose TLS handshake begins, until it is opened or released."""
+        self.limits.opened(context)
+
+    def release(self, context: ConnectionContext) -> None:
+        """Forget a connection whose handshake has failed."""
+        self.limits.closed(context)
+        for notify in self.on_room:
+            notify()
+
+    def open(self, transport: Transport, context: ConnectionContext, *, is_reserved: bool = False) -> Connection:
+        """Start to serve a connection; `is_reserved`: it is counted already."""
         if self._authenticators is not None:
             self._authenticators.begin(context)
+        if not is_reserved:
+            self.limits.opened(context)
         connection = Connection(self, transport, context)
         self._connections[connection] = None
         self.holds = len(self._connections) > HOLDING_CONNECTIONS
-        self.limits.opened(context)
         self._make_room(connection)
         self._metrics.listener(context.listener_name).created += 1
         if self._unstarted is None:

@@ -1,7 +1,7 @@
 """The outbox: the unsent bytes of one connection, sent in order and as fast as the kernel accepts them.
 
 ```
-put(out, splices) ──► [ bytes ][ file part ][ bytes ] … ──send / sendfile──► kernel
+put(out, splices) ──► [ bytes ][ file part ][ bytes ] … ──transport──► kernel
                         │ kernel full: add_writer, continue when there is room; a turn sends little more than 1 MiB
                         └ file part not in memory: a thread reads it first, then it is sent
 ```
@@ -63,6 +63,7 @@ class Outbox:
 
     __slots__ = (
         "_closed",
+        "_is_awaited",
         "_loading",
         "_loop",
         "_on_error",
@@ -96,6 +97,7 @@ class Outbox:
         self._watching = False  # for room in the kernel
         self._loading = False  # a file part into memory
         self._closed = False
+        self._is_awaited = False  # `wait_for_room` was called
 
     def put(self, out: bytearray, splices: Splices = ()) -> None:
         """Send `out`, with each slice of `splices` inserted before its position; both belong to the outbox from now on.
@@ -118,6 +120,11 @@ class Outbox:
             self.unsent = size - sent
             self._queue.append(memoryview(rest)[sent:])
             self._watch()
+
+    def wait_for_room(self) -> None:
+        """Report progress when the kernel has room again, also if nothing is left to send."""
+        self._is_awaited = True
+        self._watch()
 
     def close(self) -> None:
         """Discard unsent bytes and release the file slices."""
@@ -231,7 +238,8 @@ class Outbox:
         except OSError as error:
             self._on_error(error)
             return
-        if self.unsent != before:
+        if self.unsent != before or self._is_awaited:
+            self._is_awaited = False
             self._on_progress()
 
     def _watch(self) -> None:

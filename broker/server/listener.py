@@ -9,7 +9,7 @@
 | one address makes connections faster than its quota | its new connection is closed after the throttle time |
 | the client left before it was accepted | none |
 
-A TLS listener differs in the transport that it wraps an accepted socket in: see `_open` and `transport`.
+A listener with TLS passes an accepted socket to `tls_handshakes`, which opens the connection: see `_open`.
 
 One line is logged when accepting pauses, and one when it has continued for a second. At the limit, accepting pauses
 again after each connection that replaces another, and without descriptors after each attempt; these are not logged.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.endpoints import Endpoint
@@ -31,6 +31,10 @@ from odradek.broker.server.transport import PlaintextTransport
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.waiting import Timer
 
+if TYPE_CHECKING:
+    from odradek.broker.security.tls.listener_tls import ListenerTls
+    from odradek.broker.server.tls_handshakes import TlsHandshakes
+
 _LOG = StructuredLogger(__name__)
 
 SETTLING_SECONDS = 1.0
@@ -41,12 +45,19 @@ MOST_THROTTLED = 64
 class Listener:
     """A listener of the broker; `bind`, `start` and `stop` once each, `listen` between the first two."""
 
-    def __init__(self, endpoint: Endpoint, connections: Connections, metrics: Metrics) -> None:
+    def __init__(
+        self, endpoint: Endpoint, connections: Connections, metrics: Metrics, tls: ListenerTls | None = None
+    ) -> None:
         self.name = endpoint.name
         self._endpoint = endpoint
         self._connections = connections
         self._metrics = metrics.listener(endpoint.name)
         self._loop = connections.loop
+        self._handshakes: TlsHandshakes | None = None
+        if tls is not None:
+            from odradek.broker.server.tls_handshakes import TlsHandshakes  # a broker without TLS needs no certificates
+
+            self._handshakes = TlsHandshakes(connections, tls)
         self._socket: socket.socket | None = None
         self._bound: Address = (endpoint.host, endpoint.port)
         self._accepting = False
@@ -99,6 +110,8 @@ class Listener:
         for timer in (self._back_off, self._settling, self._pace):
             if timer is not None:
                 timer.cancel()
+        if self._handshakes is not None:
+            self._handshakes.close()
         self._socket.close()
         self._socket = None
         for accepted, closing in self._throttled.items():
@@ -147,7 +160,10 @@ class Listener:
             accepted.close()
             return
         context = ConnectionContext(self.name, local_address, peer_address)
-        self._connections.open(PlaintextTransport(accepted), context)
+        if self._handshakes is None:
+            self._connections.open(PlaintextTransport(accepted), context)
+        else:
+            self._handshakes.begin(accepted, context)
         pause_ms = limits.record_creation(self.name, now)
         if pause_ms:
             self._accept(on=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from odradek.broker.clock import Clock
 from odradek.broker.config.endpoints import Endpoint
@@ -27,6 +27,9 @@ from odradek.broker.server.dispatch import Dispatcher
 from odradek.broker.server.flow_control import RunInThread
 from odradek.broker.server.listener import Listener
 from odradek.broker.structured_logging import StructuredLogger
+
+if TYPE_CHECKING:  # a broker without TLS does not import it
+    from odradek.broker.security.tls.listener_tls import ListenerTls
 
 _LOG = StructuredLogger(__name__)
 
@@ -62,7 +65,14 @@ class ServerListener(Protocol):
         ...
 
 
-NewListener = Callable[[Endpoint, Connections, Metrics], ServerListener]
+NewListener = Callable[[Endpoint, Connections, Metrics, "ListenerTls | None"], ServerListener]
+
+
+class ServerSecurity(NamedTuple):
+    """The listeners, by name, that have TLS, and what begins the authentication of clients; None: nobody must."""
+
+    tls: Mapping[str, ListenerTls] = {}
+    authenticators: Authenticators | None = None
 
 
 class Server:
@@ -70,7 +80,7 @@ class Server:
 
     `services` is passed to every handler. `run_in_thread` runs a function that waits for a disk, and returns a future.
     `most_connections` limits the connections, also if the configuration allows more. The handlers use the same
-    `time_slices`. Without `authenticators` no client must authenticate.
+    `time_slices`. Files of certificates are checked for changes with each tick.
     """
 
     def __init__(
@@ -85,17 +95,33 @@ class Server:
         most_connections: int = NO_LIMIT,
         time_slices: TimeSlices | None = None,
         new_listener: NewListener = Listener,
-        authenticators: Authenticators | None = None,
+        security: ServerSecurity | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
         self._clock = clock
+        security = security or ServerSecurity()
         limit = config.broker.socket_request_without_records_max_bytes
         self.dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit)
         self.connections = Connections(
-            config, self.dispatcher, metrics, clock, self._loop, run_in_thread, most_connections, authenticators
+            config,
+            self.dispatcher,
+            metrics,
+            clock,
+            self._loop,
+            run_in_thread,
+            most_connections,
+            security.authenticators,
         )
-        self.listeners = [new_listener(endpoint, self.connections, metrics) for endpoint in config.broker.listeners]
+        self._tls = security.tls
+        self._run_in_thread = run_in_thread
+        self._checks: dict[str, asyncio.Future[None]] = {}  # of files, by listener
+        self.listeners = [
+            new_listener(endpoint, self.connections, metrics, self._tls.get(endpoint.name))
+            for endpoint in config.broker.listeners
+        ]
+        for name, secured in self._tls.items():
+            metrics.listener(name).certificate_expiry = secured.certificate_expiry_timestamp
         self.on_tick: list[Callable[[], None]] = []
         """Called every few seconds."""
         self._timer: asyncio.TimerHandle | None = None
@@ -184,8 +210,16 @@ class Server:
             self._metrics.tick(now, elapsed)
         self.connections.close_idle()
         self.connections.arena.trim()
+        self._check_certificates()
         for callback in self.on_tick:
             callback()
+
+    def _check_certificates(self) -> None:
+        for name, tls in self._tls.items():
+            self._metrics.listener(name).certificate_expiry = tls.certificate_expiry_timestamp
+            check = self._checks.get(name)
+            if check is None or check.done():
+                self._checks[name] = self._run_in_thread(tls.check_files)
 
 
 def _thread_cpu_seconds() -> float:

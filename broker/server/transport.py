@@ -1,9 +1,9 @@
-"""The transport of one connection: the seam between bytes and sockets, behind which TLS will stand.
+"""The transport of one connection: the seam between bytes and sockets, behind which TLS stands (`tls_transport`).
 
 `Connection` and `Outbox` use these calls and no socket. All are non-blocking: they raise BlockingIOError if nothing can
 be done now, and other OSErrors if the connection is lost. A TLS transport decrypts in `recv_into`, encrypts in `send`,
 reads the file and encrypts in `send_file`, and its `has_pending` is true if it holds decrypted bytes, for which the
-descriptor does not become readable again.
+descriptor does not become readable again. Only the plaintext transport passes the descriptor of a file to the kernel.
 """
 
 from __future__ import annotations
@@ -24,16 +24,29 @@ Buffer = bytes | bytearray | memoryview
 
 # The kernel waits for the next bytes instead of sending a small packet (Linux only; two packets elsewhere).
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
-_RESET = struct.pack("ii", 1, 0)  # lingers for 0 seconds
+RESET = struct.pack("ii", 1, 0)
+"""The value of SO_LINGER with which closing resets the connection: it lingers for 0 seconds."""
+
+
+class BlockedBySendingError(BlockingIOError):
+    """TLS cannot receive before it has sent: the descriptor must become writable, readable it may be already."""
 
 
 class Transport(Protocol):
     """The calls that a connection needs; see the module."""
 
-    recv_into: Callable[[memoryview], int]
-    """Receive the available bytes; returns 0 at the end of the stream."""
-    send: Callable[[Buffer], int]
-    """Send as much as the kernel takes, and return the number of bytes."""
+    @property
+    def recv_into(self) -> Callable[[memoryview], int]:
+        """Receive the available bytes; returns 0 at the end of the stream. Raises also BlockedBySendingError."""
+        ...
+
+    @property
+    def send(self) -> Callable[[Buffer], int]:
+        """Send as much as the kernel takes, and return the number of bytes.
+
+        After BlockingIOError, or with fewer bytes than were passed, the next call begins with the bytes that follow.
+        """
+        ...
 
     def send_more(self, data: Buffer) -> int:
         """Send bytes that others will follow at once."""
@@ -84,7 +97,7 @@ class PlaintextTransport:
 
     def reset(self) -> None:
         try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         except OSError:
             pass  # the peer has reset it already
         self._socket.close()

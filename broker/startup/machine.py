@@ -27,6 +27,7 @@ from odradek.broker.server.server import NewListener, ServerListener
 from odradek.broker.storage.disk.files import Files, OsFiles
 
 if TYPE_CHECKING:
+    from odradek.broker.security.tls.listener_tls import ListenerTls
     from odradek.client.network.transport import Network
 
 
@@ -43,8 +44,10 @@ class Machine(NamedTuple):
 def on_ports(new_listener: NewListener, ports: Mapping[str, int]) -> NewListener:
     """Return `new_listener` for listeners that take these ports, by listener name, if their configured port is 0."""
 
-    def create(endpoint: Endpoint, connections: Connections, metrics: Metrics) -> ServerListener:
+    def create(
+        endpoint: Endpoint, connections: Connections, metrics: Metrics, tls: ListenerTls | None = None
+    ) -> ServerListener:
         port = endpoint.port or ports.get(endpoint.name, 0)
-        return new_listener(endpoint._replace(port=port), connections, metrics)
+        return new_listener(endpoint._replace(port=port), connections, metrics, tls)
 
     return create

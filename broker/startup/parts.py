@@ -10,7 +10,7 @@ Foundation ─► Metadata ─► Partitions ─► GroupCoordinator ─► Tran
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,7 +48,7 @@ from odradek.broker.request.authenticators import Authenticators
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
-from odradek.broker.server.server import Server
+from odradek.broker.server.server import Server, ServerSecurity
 from odradek.broker.startup.authorizer import make_authorizer
 from odradek.broker.startup.machine import Machine
 from odradek.broker.startup.metadata_store import session_seconds
@@ -60,6 +60,7 @@ from odradek.protocol.messages.produce import ProduceResponse
 
 if TYPE_CHECKING:
     from odradek.broker.interbroker.replication import Replication
+    from odradek.broker.security.tls.listener_tls import ListenerTls
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class Foundation:
     """The parts below: opened log directories, threads, and the seams to the world.
 
     `is_member`: the broker belongs to a cluster of several. `on_failure` is called with the name of a part and its
-    error when the broker cannot go on.
+    error when the broker cannot go on. `tls` has the listeners with TLS, by name.
     """
 
     config: BrokerConfig
@@ -82,6 +83,7 @@ class Foundation:
     most_connections: int
     is_member: bool
     read_only: bool
+    tls: Mapping[str, ListenerTls]
 
 
 class Purgatories(NamedTuple):
@@ -199,7 +201,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         most_connections=base.most_connections,
         time_slices=services.time_slices,
         new_listener=base.machine.new_listener,
-        authenticators=Authenticators(authentications.by_listener(), clock, base.metrics, audit),
+        security=ServerSecurity(base.tls, Authenticators(authentications.by_listener(), clock, base.metrics, audit)),
     )
     server.on_tick.append(audit.tick)
     if is_audited(config):

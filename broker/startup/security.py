@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from odradek.broker import waiting
 from odradek.broker.clock import Clock
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.config.security_rules import UNSECURED_VALIDATOR, jaas_entry
 from odradek.broker.metadata.administration.scram_users import unknown_users_secret
 from odradek.broker.metadata.metadata import Metadata
@@ -23,11 +24,61 @@ from odradek.broker.security.authentication.unknown_users import SECRET_BYTES, U
 from odradek.broker.tasks import BackgroundTasks
 from odradek.protocol.sasl.scram import SCRAM_MECHANISMS, ScramCredential
 
+if TYPE_CHECKING:
+    from odradek.broker.security.tls.listener_tls import ListenerTls
+    from odradek.broker.security.tls.settings import TlsSettings
+
 
 def is_audited(config: BrokerConfig) -> bool:
     """Return whether changes are recorded: if clients can be told apart, or the file asks for it."""
     protocols = {config.security_protocol(endpoint.name) for endpoint in config.listeners}
     return bool(config.authorizer_class_name or config.audit_log_file or protocols != {"PLAINTEXT"})
+
+
+def listener_tls(config: BrokerConfig, clock: Clock) -> dict[str, ListenerTls]:
+    """Read keys and certificates, for each listener with TLS. Blocks. Raises `ConfigError`."""
+    found, problems = {}, []
+    for endpoint in config.listeners:
+        protocol = config.security_protocol(endpoint.name)
+        if protocol in ("SSL", "SASL_SSL"):
+            # Loaded where TLS is used: `cryptography` takes 50 ms.
+            from odradek.broker.security.tls.listener_tls import ListenerTls
+            from odradek.broker.security.tls.settings import TlsSettingsError
+
+            try:
+                found[endpoint.name] = ListenerTls(
+                    endpoint.name, tls_settings(config, endpoint.name), clock, names_clients=protocol == "SSL"
+                )
+            except TlsSettingsError as error:
+                problems.append(f"{error} (listener {endpoint.name})")
+    if problems:
+        raise ConfigError(problems)
+    return found
+
+
+def tls_settings(config: BrokerConfig, listener: str) -> TlsSettings:
+    """Return the settings of a listener with TLS."""
+    from odradek.broker.security.tls.settings import ClientAuth, TlsSettings
+
+    of = config.listener(listener)
+    return TlsSettings(
+        keystore_location=of.ssl_keystore_location,
+        keystore_type=of.ssl_keystore_type,
+        keystore_password=of.ssl_keystore_password,
+        keystore_key=of.ssl_keystore_key,
+        keystore_certificate_chain=of.ssl_keystore_certificate_chain,
+        key_password=of.ssl_key_password,
+        truststore_location=of.ssl_truststore_location,
+        truststore_type=of.ssl_truststore_type,
+        truststore_password=of.ssl_truststore_password,
+        truststore_certificates=of.ssl_truststore_certificates,
+        client_auth=ClientAuth(of.ssl_client_auth),
+        enabled_protocols=tuple(of.ssl_enabled_protocols),
+        cipher_suites=tuple(of.ssl_cipher_suites),
+        principal_mapping_rules=of.ssl_principal_mapping_rules,
+        allow_dn_changes=of.ssl_allow_dn_changes,
+        allow_san_changes=of.ssl_allow_san_changes,
+    )
 
 
 class ScramUserTable:

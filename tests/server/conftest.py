@@ -13,8 +13,9 @@ import pytest
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.security.tls.listener_tls import ListenerTls
 from odradek.broker.server.connection_limits import NO_LIMIT
-from odradek.broker.server.server import Server
+from odradek.broker.server.server import Server, ServerSecurity
 from odradek.broker.testing.clock import ManualClock
 from tests.effort import event_loops
 from tests.server.serving import Handlers, Serve, Serving, default_handlers
@@ -39,6 +40,7 @@ async def serve() -> AsyncIterator[Serve]:
         start: bool = True,
         most_connections: int = NO_LIMIT,
         clock: ManualClock | None = None,
+        tls: ListenerTls | None = None,
         **overrides: str,
     ) -> Serving:
         config = CurrentConfig(
@@ -55,6 +57,7 @@ async def serve() -> AsyncIterator[Serve]:
             clock,
             lambda function: loop.run_in_executor(None, function),
             most_connections=most_connections,
+            security=ServerSecurity({} if tls is None else {tls.listener: tls}),
         )
         if start:
             await server.start()

@@ -124,6 +124,10 @@ class Client:
             data += piece
         return bytes(data)
 
+    async def receive_some(self, limit: int) -> bytes:
+        """Receive what is there, or wait for it; nothing at the end of the stream."""
+        return await self._loop.sock_recv(self.socket, limit)
+
     async def receive_frame(self) -> bytes:
         (size,) = struct.unpack(">i", await self.receive_exactly(4))
         return await self.receive_exactly(size)

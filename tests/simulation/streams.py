@@ -197,7 +197,7 @@ class SimulatedListener:
     """One listener of a broker, in place of `broker.server.listener.Listener`."""
 
     def __init__(
-        self, network: Network, host: Host, endpoint: Endpoint, connections: Connections, metrics: Metrics
+        self, network: Network, host: Host, endpoint: Endpoint, connections: Connections, metrics: Metrics, tls: None
     ) -> None:
         self.name = endpoint.name
         self.address = (endpoint.host, endpoint.port)

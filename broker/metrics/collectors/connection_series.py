@@ -61,11 +61,18 @@ def connection_series(listeners: Iterable[ListenerMetrics], now: float) -> Itera
         "Open connections by the client's software.",
         labels=["clientSoftwareName", "clientSoftwareVersion", *_LABELS],
     )
+    expiry = GaugeMetricFamily(
+        "odradek_tls_certificate_expiry_timestamp_seconds",
+        "Time at which the TLS certificate of a listener expires, or the first one of its chain.",
+        labels=["listener"],
+    )
     for listener in listeners:
+        if listener.certificate_expiry is not None:
+            expiry.add_metric([listener.name], listener.certificate_expiry)
         values = [listener.name, "0"]
         created, closed = listener.rates(now)
         creation_rate.add_metric(values, created)
         close_rate.add_metric(values, closed)
         for (name, version), open_connections in listener.software.most_common(_SOFTWARE_LIMIT):
             software.add_metric([name, version, *values], open_connections)
-    yield from (creation_rate, close_rate, software)
+    yield from (creation_rate, close_rate, software, expiry)

@@ -156,5 +156,7 @@ def _example_collectors() -> dict[str, tuple[Collector, ...]]:
     metrics.topic("orders")
     api = metrics.api("Produce")
     api.versions[0] = api.errors[0] = 1
-    metrics.listener("PLAINTEXT").software_opened("client", "1")
+    listener = metrics.listener("PLAINTEXT")
+    listener.software_opened("client", "1")
+    listener.certificate_expiry = 0
     return collectors(metrics, _Example(), SystemClock(), partition_limit=1)

@@ -155,11 +155,15 @@ class FlushMetrics:
 
 
 class ListenerMetrics:
-    """The connections of one listener. `idle` and `refused` ones are among those `created` and `closed`."""
+    """The connections of one listener. `idle` and `refused` ones are among those `created` and `closed`.
+
+    `certificate_expiry` is when its TLS certificate expires, in seconds since the epoch; None without TLS.
+    """
 
     __slots__ = (
         "_samples",
         "authentications",
+        "certificate_expiry",
         "closed",
         "created",
         "expired_sessions",
@@ -183,6 +187,7 @@ class ListenerMetrics:
         self.reauthentications = 0
         self.failed_reauthentications = 0
         self.expired_sessions = 0  # closed, because the client has not authenticated again in time
+        self.certificate_expiry: float | None = None
         self.software: Counter[tuple[str, str]] = Counter()  # open connections by the client's name and version
         self._samples: deque[tuple[float, int, int]] = deque()
 

@@ -1,0 +1,208 @@
+"""The handshakes of one TLS listener: from an accepted socket to a `Connection` with a `TlsTransport`.
+
+```
+            ┌─ no byte for the limit ──────────► closed
+ accepted ──┤
+            └─ readable ─► first byte ─┬─ not TLS ──────────► closed, one line
+                                       └─ queue ─► step ─┬─ needs bytes or room ─► waits, then the queue again
+                                                         ├─ failed ──────────────► closed, one line
+                                                         └─ done ─► principal ───► Connections.open
+```
+
+A step is one call of OpenSSL: the expensive one, of a signature, takes 0.1 ms of an ECDSA key and 0.7 ms of an RSA key.
+A few steps run in one turn of the event loop and the rest wait in their order, so that requests of other connections
+run between them, however many clients connect at the same time. A client that stalls holds no place in that order, only
+its socket, which counts as a connection of its address, and it is closed after `LIMIT_SECONDS`. Memory: the objects of
+OpenSSL exist from the first byte on.
+
+Lines that clients can cause are limited (`limited_log`): one in ten seconds for each reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from odradek.broker.request.context import ConnectionContext
+from odradek.broker.security.tls.listener_tls import ListenerTls
+from odradek.broker.security.tls.mapping_rules import UnmappedNameError
+from odradek.broker.server.connections import Connections
+from odradek.broker.server.tls_transport import TlsTransport
+
+LIMIT_SECONDS: Final = 10.0
+"""The longest time from accepting a connection to the end of its handshake."""
+STEPS_A_TURN: Final = 2
+"""The steps of handshakes in one turn of the event loop."""
+_HANDSHAKE: Final = 0x16  # the first byte of a TLS connection: a record of this type
+
+
+class TlsHandshakes:
+    """The unfinished handshakes of one listener. Used on the event loop only; `close` ends all of them."""
+
+    def __init__(self, connections: Connections, tls: ListenerTls) -> None:
+        self.tls = tls
+        self.connections = connections
+        self._loop = connections.loop
+        self._open: dict[_Handshake, None] = {}
+        self._queue: deque[_Handshake] = deque()
+        self._is_scheduled = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, accepted: socket.socket, context: ConnectionContext) -> None:
+        """Start the handshake of an accepted socket, which belongs to this object from now on."""
+        self.connections.reserve(context)
+        self._open[_Handshake(self, accepted, context, self._loop)] = None
+
+    def close(self) -> None:
+        """Close all connections whose handshakes are not finished."""
+        for handshake in tuple(self._open):
+            handshake.close()
+
+    def enqueue(self, handshake: _Handshake) -> None:
+        """Let a handshake take its next step when those before it had theirs."""
+        self._queue.append(handshake)
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._run)
+
+    def remove(self, handshake: _Handshake) -> None:
+        """Forget a handshake that is finished or closed."""
+        self._open.pop(handshake, None)
+
+    def _run(self) -> None:
+        for _ in range(min(STEPS_A_TURN, len(self._queue))):
+            self._queue.popleft().step()
+        self._is_scheduled = bool(self._queue)
+        if self._is_scheduled:
+            self._loop.call_soon(self._run)
+
+    def warn(self, context: ConnectionContext, kind: str, reason: str) -> None:
+        """Log why a connection ended before it began."""
+        self.connections.limited_log.warning(
+            kind, "TLS handshake failed", listener=context.listener_name, peer=context.peer_address, reason=reason
+        )
+
+
+class _Handshake:
+    """One handshake. `_secured` exists from the first byte on."""
+
+    __slots__ = ("_accepted", "_context", "_fd", "_group", "_loop", "_secured", "_timer", "_unwatch")
+
+    def __init__(
+        self,
+        group: TlsHandshakes,
+        accepted: socket.socket,
+        context: ConnectionContext,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        accepted.setblocking(False)
+        self._group = group
+        self._accepted: socket.socket | None = accepted
+        self._secured: ssl.SSLSocket | None = None
+        self._context = context
+        self._fd = accepted.fileno()
+        self._loop = loop
+        self._timer = loop.call_later(LIMIT_SECONDS, self._late)
+        self._unwatch: Callable[[int], object] = loop.remove_reader
+        self._wait(for_room=False)
+
+    def close(self) -> None:
+        """Close the connection; for a handshake that is not finished."""
+        if self._end():
+            self._group.connections.release(self._context)
+
+    def step(self) -> None:
+        """Continue the handshake; called by the queue."""
+        if self._accepted is None and self._secured is None:
+            return  # closed while it was waiting
+        try:
+            if self._secured is None and not self._secure():
+                return
+            assert self._secured is not None
+            self._secured.do_handshake()
+        except ssl.SSLWantReadError:
+            self._wait(for_room=False)
+        except ssl.SSLWantWriteError:
+            self._wait(for_room=True)
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
+            self._fail("disconnected", "the client closed the connection during the handshake")
+        except ssl.SSLError as error:
+            self._fail(error.reason or "unknown", _explained(error))
+        except OSError:  # the client has disconnected
+            self.close()
+        else:
+            self._finish(self._secured)
+
+    def _secure(self) -> bool:
+        """Make the TLS socket if the client speaks TLS; otherwise close. Raises OSError."""
+        accepted = self._accepted
+        assert accepted is not None
+        first = accepted.recv(1, socket.MSG_PEEK)
+        if not first:
+            self.close()  # a port scan, or a check whether the port is open
+            return False
+        if first[0] != _HANDSHAKE:
+            self._fail("plaintext", "the client does not speak TLS: its security.protocol must be SSL or SASL_SSL")
+            return False
+        self._secured = self._group.tls.context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+        self._accepted = None
+        return True
+
+    def _finish(self, secured: ssl.SSLSocket) -> None:
+        try:
+            self._context.principal = self._group.tls.principal(secured.getpeercert(binary_form=True))
+        except (UnmappedNameError, ValueError) as error:
+            self._fail("principal", str(error))
+            return
+        self._secured = None  # it belongs to the connection now
+        self._end()
+        self._group.connections.open(TlsTransport(secured), self._context, is_reserved=True)
+
+    def _wait(self, *, for_room: bool) -> None:
+        loop = self._loop
+        if for_room:
+            loop.add_writer(self._fd, self._ready)
+            self._unwatch = loop.remove_writer
+        else:
+            loop.add_reader(self._fd, self._ready)
+            self._unwatch = loop.remove_reader
+
+    def _ready(self) -> None:
+        self._unwatch(self._fd)
+        self._group.enqueue(self)
+
+    def _late(self) -> None:
+        self._fail("late", f"the handshake took longer than {LIMIT_SECONDS:.0f} s")
+
+    def _fail(self, kind: str, reason: str) -> None:
+        self._group.warn(self._context, kind, reason)
+        self.close()
+
+    def _end(self) -> bool:
+        """Stop waiting and close what this object still owns; return False if that has happened before."""
+        self._timer.cancel()
+        self._unwatch(self._fd)
+        self._group.remove(self)
+        owned = self._secured or self._accepted
+        self._secured = self._accepted = None
+        if owned is None:
+            return False
+        owned.close()
+        return True
+
+
+def _explained(error: ssl.SSLError) -> str:
+    """Return a sentence for what went wrong: most of it is a setting of the client."""
+    reason = (error.reason or "unknown error").lower().replace("_", " ")
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate is not valid: {error.verify_message}"
+    alert = reason.partition("alert ")[2]
+    if alert:
+        return f"the client refuses the connection: {alert}"
+    return reason

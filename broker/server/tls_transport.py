@@ -1,0 +1,175 @@
+"""The transport of a connection with TLS: a non-blocking OpenSSL socket of Python's `ssl`, after its handshake.
+
+```
+recv_into   records of up to 16 KiB, until the buffer is full or nothing more has arrived
+send        one record for each 16 KiB
+send_more   kept, and sent in one record with the bytes that follow
+send_file   the file is read in pieces, and each encrypted as by send; no descriptor of it reaches the kernel
+```
+
+OpenSSL's rules that shape this class:
+
+| rule | here |
+|---|---|
+| one read returns one record at most | `recv_into` reads until the buffer is full, else a MiB would take 64 turns |
+| decrypted bytes wait in OpenSSL, not in the kernel | `has_pending` |
+| a record that the kernel did not take must be repeated with the same bytes | `_blocked` keeps it |
+| reading may have to send first (a key update) | BlockedBySendingError: wait for room, not for bytes |
+| writing may have to read first | only during a renegotiation, which is off: such a peer is closed |
+| `unwrap` waits for the peer | `close` does not use it: frames have sizes, so clients detect a missing end |
+
+Errors: BlockingIOError as for every transport, RemoteProtocolError if the peer violates TLS, other OSErrors if the
+connection is lost. An error after some bytes is raised by the next call, so that requests before it are executed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+from typing import Final
+
+from odradek.broker.server.transport import RESET, BlockedBySendingError, Buffer
+from odradek.protocol.errors import RemoteProtocolError
+
+RECORD: Final = 16 * 1024
+"""The most bytes of a record of TLS."""
+PIECE: Final = 8 * RECORD
+"""The bytes of a file that are read at once: they stay in the processor's cache until they are encrypted."""
+_MOST_KEPT: Final = 1024
+"""The most bytes that `send_more` keeps: the rest of the record is for the bytes that follow."""
+
+
+class TlsTransport:
+    """See the module. `secured` has finished its handshake; it is non-blocking and belongs to this object."""
+
+    __slots__ = ("_blocked", "_end", "_head", "_socket")
+
+    def __init__(self, secured: ssl.SSLSocket) -> None:
+        self._socket = secured
+        self._head = b""  # bytes that `send_more` has taken and OpenSSL has not
+        self._blocked = b""  # the record that OpenSSL waits to send; it begins with `_head`
+        self._end: Exception | None = None  # raised by the next `recv_into`; EOFError: the end of the stream
+
+    def recv_into(self, room: memoryview) -> int:
+        if self._end is not None:
+            return self._raise_end(self._end)
+        receive = self._socket.recv_into
+        size = len(room)
+        received = 0
+        try:
+            while received < size:
+                count = receive(room[received:] if received else room, size - received)
+                if not count:
+                    self._end = EOFError()
+                    break
+                received += count
+        except ssl.SSLWantReadError:
+            if not received:
+                raise BlockingIOError(errno.EAGAIN, "no whole record has arrived") from None
+        except ssl.SSLWantWriteError:
+            if not received:
+                raise BlockedBySendingError(errno.EAGAIN, "TLS must send first") from None
+        except OSError as error:
+            self._end = _as_peer_error(error)
+            if not received:
+                return self._raise_end(self._end)
+        return received
+
+    def send(self, data: Buffer) -> int:
+        sent = self._send_records(memoryview(data))
+        if not sent:
+            raise _full()
+        return sent
+
+    def send_more(self, data: Buffer) -> int:
+        if self._blocked or len(self._head) + len(data) > _MOST_KEPT:
+            return self.send(data)
+        self._head += bytes(data)
+        return len(data)
+
+    def send_file(self, file: int, position: int, count: int) -> int:
+        sent = 0
+        while sent < count:
+            piece = os.pread(file, min(PIECE - len(self._head), count - sent), position + sent)
+            if not piece:
+                return sent
+            part = self._send_records(memoryview(piece))
+            sent += part
+            if part < len(piece):
+                if not sent:
+                    raise _full()
+                return sent
+        return sent
+
+    def _send_records(self, data: memoryview) -> int:
+        """Send records until all of `data` is sent or the kernel is full; return the number of bytes of `data`."""
+        size = len(data)
+        sent = 0
+        while sent < size:
+            part = self._send_record(data[sent:])
+            if part is None:
+                break
+            sent += part
+        return sent
+
+    def _send_record(self, data: memoryview) -> int | None:
+        """Send one record of the kept bytes and the start of `data`; return how many bytes of `data` it contains.
+
+        If the kernel is full, return None: the same record is sent first by the next call, for the same data or more.
+        """
+        head = self._head
+        record: Buffer = self._blocked
+        if not record:
+            record = b"".join((head, data[: RECORD - len(head)])) if head else data[:RECORD]
+        try:
+            written = self._socket.send(record)
+        except ssl.SSLWantWriteError:
+            self._blocked = bytes(record)
+            return None
+        except ssl.SSLWantReadError:
+            raise RemoteProtocolError("TLS: the client renegotiates, which is refused") from None
+        except OSError as error:
+            raise _as_peer_error(error) from error
+        self._blocked = b""
+        if written < len(head):  # the peer has asked for small records
+            self._head = head[written:]
+            return 0
+        self._head = b""
+        return written - len(head)
+
+    def has_pending(self) -> bool:
+        return self._end is not None or self._socket.pending() > 0
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def reset(self) -> None:
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        except OSError:
+            pass  # the peer has reset it already
+        self._socket.close()
+
+    def _raise_end(self, end: Exception) -> int:
+        if isinstance(end, EOFError):
+            return 0
+        raise end
+
+
+def _full() -> BlockingIOError:
+    return BlockingIOError(errno.EAGAIN, "the kernel has no room")
+
+
+def _as_peer_error(error: OSError) -> Exception:
+    """Return the error of a transport for one of OpenSSL."""
+    if not isinstance(error, ssl.SSLError):
+        return error
+    if isinstance(error, (ssl.SSLZeroReturnError, ssl.SSLEOFError, ssl.SSLSyscallError)):
+        return ConnectionResetError(errno.ECONNRESET, "the peer has closed the connection")
+    reason = (error.reason or "unknown error").lower().replace("_", " ")
+    return RemoteProtocolError(f"TLS: {reason}")
