@@ -14,7 +14,7 @@ from odradek.broker.coordinator.consumer_group.group import ConsumerGroup
 from odradek.broker.request.authorized_operations import operations_on_group
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
-from odradek.broker.request.rights import allows_on_topic, check, refusal
+from odradek.broker.request.rights import check
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.security.access.resources import Operation, ResourceType
@@ -59,8 +59,8 @@ def _check_topics(services: Services, context: RequestContext, row: DescribedGro
         names.update(member.subscribed_topic_names)
         for assignment in (member.assignment, member.target_assignment):
             names.update(each.topic_name for each in assignment.topic_partitions)
-    if not all(allows_on_topic(services, context, Operation.DESCRIBE, name) for name in names):
-        raise refusal(ResourceType.TOPIC)
+    for name in names:
+        check(services, context, Operation.DESCRIBE, ResourceType.TOPIC, name)
 
 
 def _group(services: Services, group_id: str) -> ConsumerGroup:

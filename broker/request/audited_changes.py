@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from enum import IntEnum
 from typing import Any, cast
 
 from odradek.broker.request.audit import Audit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.handler import Answer, Handle, Handler, Result
 from odradek.broker.request.time_slices import Steps, is_steps
+from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.code_generation.error_counts import error_counter
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, RequestEntryData
@@ -54,19 +56,26 @@ def _configs(request: Any) -> list[str]:
 
 def _created_rules(request: CreateAclsRequest) -> list[str]:
     return [
-        f"rule {each.principal} host={each.host} permission={each.permission_type} operation={each.operation}"
-        f" type={each.resource_type} pattern={each.resource_pattern_type} {each.resource_name}"
+        f"rule {_named(PermissionType, each.permission_type)} {each.principal} from {each.host}"
+        f" {_named(Operation, each.operation)} on {_named(PatternType, each.resource_pattern_type)}"
+        f" {_named(ResourceType, each.resource_type)} {each.resource_name}"
         for each in request.creations
     ]
 
 
 def _deleted_rules(request: DeleteAclsRequest) -> list[str]:
     return [
-        f"rules of {each.principal_filter} host={each.host_filter} permission={each.permission_type}"
-        f" operation={each.operation} type={each.resource_type_filter} pattern={each.pattern_type_filter}"
-        f" {each.resource_name_filter}"
+        f"rules {_named(PermissionType, each.permission_type)} {each.principal_filter or 'anybody'}"
+        f" from {each.host_filter or 'anywhere'} {_named(Operation, each.operation)} on"
+        f" {_named(PatternType, each.pattern_type_filter)} {_named(ResourceType, each.resource_type_filter)}"
+        f" {each.resource_name_filter or ''}"
         for each in request.filters
     ]
+
+
+def _named(kind: type[IntEnum], code: int) -> str:
+    """Return the name of a code that a client sent."""
+    return kind(code).name if code in kind._value2member_map_ else str(code)
 
 
 def _users(request: AlterUserScramCredentialsRequest) -> list[str]:

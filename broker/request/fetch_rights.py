@@ -14,7 +14,7 @@ from __future__ import annotations
 from odradek.broker.replication.fetch.fetch_session import WantedPartition
 from odradek.broker.replication.partition import NO_REPLICA
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.rights import allows_on_cluster, refusal, refusal_of_topic
+from odradek.broker.request.rights import allows_on_cluster, refusal_of_topic, refuse
 from odradek.broker.request.services import Services
 from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import KafkaError
@@ -43,7 +43,7 @@ class FetchRights:
     def refusal_of(self, wanted: WantedPartition) -> KafkaError | None:
         """Return the error of a partition that the sender may not read, by the rules that hold now."""
         if self._is_refused:
-            return refusal(ResourceType.TOPIC)
+            return refuse(self._services, self._context, Operation.CLUSTER_ACTION, ResourceType.TOPIC, wanted.topic)
         if self.replica_id >= 0:
             return None
         by_id = self._context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS

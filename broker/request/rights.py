@@ -24,6 +24,7 @@ from odradek.broker.request.context import Decisions, RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.security.access.authorizer import Authorizer
 from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
+from odradek.protocol.api import NAMES
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.uuids import uuid_to_text
 
@@ -42,8 +43,20 @@ _REFUSALS = {
 }
 
 
-def refusal(resource_type: ResourceType) -> KafkaError:
-    """Return the error for a client without the right on a topic, a group, the cluster or a transactional id."""
+def refuse(
+    services: Services, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
+) -> KafkaError:
+    """Return the error for a client without the right on a topic, a group, the cluster or a transactional id.
+
+    The audit log has it, with the rule that decided.
+    """
+    authorizer = services.authorizer
+    if authorizer is not None:
+        connection = context.connection
+        decision = authorizer.decide(connection.principal, connection.peer_address[0], operation, resource_type, name)
+        rule = decision.reason.value if decision.rule is None else str(decision.rule)
+        resource = f"{resource_type.name} {name}"
+        services.audit.refused(context, NAMES[context.api_key], operation.name, resource, rule)
     return KafkaError(*_REFUSALS[resource_type])
 
 
@@ -69,6 +82,7 @@ def allows(
         allowed = _decide(authorizer, context, operation, resource_type, name)
         if len(name) <= _LONGEST_NAME:
             decisions.allowed[question] = allowed
+    services.metrics.authorizations[allowed] += 1
     return allowed
 
 
@@ -105,20 +119,22 @@ def check(
 ) -> None:
     """Raise `KafkaError` with the code for the type if the client may not perform `operation` on the resource."""
     if not allows(services, context, operation, resource_type, name):
-        raise refusal(resource_type)
+        raise refuse(services, context, operation, resource_type, name)
 
 
 def check_on_cluster(services: Services, context: RequestContext, *operations: Operation) -> None:
     """Raise `KafkaError` CLUSTER_AUTHORIZATION_FAILED if the client may perform none of `operations` on the cluster."""
     if not any(allows_on_cluster(services, context, operation) for operation in operations):
-        raise refusal(ResourceType.CLUSTER)
+        raise refuse(services, context, operations[0], ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def refusal_of(
     services: Services, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
 ) -> KafkaError | None:
     """Return the error that `check` raises, or None."""
-    return None if allows(services, context, operation, resource_type, name) else refusal(resource_type)
+    if allows(services, context, operation, resource_type, name):
+        return None
+    return refuse(services, context, operation, resource_type, name)
 
 
 def topic_filter(services: Services, context: RequestContext) -> Callable[[str], bool] | None:
@@ -143,10 +159,11 @@ def refusal_of_topic(
     if services.authorizer is None:
         return None
     if not by_id:
-        return None if allows_on_topic(services, context, operation, name) else refusal(ResourceType.TOPIC)
+        return refusal_of(services, context, operation, ResourceType.TOPIC, name)
     topic = services.metadata.image.topics_by_id.get(topic_id)
     if topic is None or allows_on_topic(services, context, operation, topic.name):
         return None
+    refused = refuse(services, context, operation, ResourceType.TOPIC, topic.name)
     if allows_on_topic(services, context, Operation.DESCRIBE, topic.name):
-        return refusal(ResourceType.TOPIC)
+        return refused
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_to_text(topic_id)}")

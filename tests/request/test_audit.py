@@ -21,6 +21,8 @@ from odradek.broker.structured_logging import LogEvent, write_to_file
 from odradek.broker.testing.clock import ManualClock
 from odradek.broker.testing.movable_clock import MovableClock
 from odradek.protocol.api import NAMES
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.messages.incremental_alter_configs import (
@@ -175,3 +177,32 @@ def test_every_change_is_of_an_api_that_changes_something() -> None:
     administrative = {name for name in changing if name.startswith(("Create", "Delete", "Alter", "Incremental"))}
     not_built = {"CreateDelegationToken", "AlterReplicaLogDirs"}
     assert administrative - not_built <= CHANGES.keys()
+
+
+async def test_a_refusal_says_which_right_is_missing_and_what_decided(taken: Taken) -> None:
+    properties = {
+        **PROPERTIES,
+        "sasl.jaas.config": f'{PLAIN_MODULE} required user_alice="hunter2" user_admin="a";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin",
+    }
+    async with Broker(properties) as broker:
+        async with Wire("127.0.0.1", broker.port) as wire:
+            await wire.ask(SaslHandshakeRequest("PLAIN"), 1)
+            await wire.ask(SaslAuthenticateRequest(b"\0admin\0a"), 2)
+            denied = AclCreation(2, "secret", 3, "User:alice", "*", 2, 2)
+            assert (await wire.ask(CreateAclsRequest([denied]), 3)).results[0].error_code == 0
+        async with Wire("127.0.0.1", broker.port) as wire:
+            await authenticate(wire)
+            topics = [CreatableTopic("orders", 1, 1), CreatableTopic("secret", 1, 1)]
+            codes = [row.error_code for row in (await wire.ask(CreateTopicsRequest(topics), 7)).topics]
+        allowed = broker.services.metrics.authorizations[True]
+    assert codes == [ErrorCode.TOPIC_AUTHORIZATION_FAILED] * 2
+    assert allowed > 0
+    created = next(event for event in taken() if event["event"] == "changed")
+    assert created["resources"] == "rule DENY User:alice from * ALL on LITERAL TOPIC secret"
+    refused = {event["resource"]: event for event in taken() if event["event"] == "refused"}
+    assert refused.keys() == {"TOPIC orders", "TOPIC secret"}
+    assert {event["operation"] for event in refused.values()} == {"CREATE"}
+    assert "no rule" in refused["TOPIC orders"]["rule"]
+    assert "must not" in refused["TOPIC secret"]["rule"]

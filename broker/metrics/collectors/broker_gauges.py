@@ -75,6 +75,7 @@ class BrokerGauges:
         gauges = Gauges(
             broker_state=self.state,
             partition_count=len(services.partitions),
+            access_rule_count=len(services.metadata.image.rules),
             offline_log_directories=len(log_dirs.offline),
             log_directories={str(each.path): each.failure.error is not None for each in log_dirs.directories},
             is_active_controller=_is_active_controller(services),

@@ -63,6 +63,7 @@ class Gauges(msgspec.Struct):
     broker_state: int = 0  # Kafka's BrokerState: 1 starting, 2 recovery, 3 running, 6 pending controlled shutdown
     leader_count: int = 0
     partition_count: int = 0
+    access_rule_count: int = 0
     under_replicated_partitions: int = 0
     under_min_isr_partitions: int = 0
     at_min_isr_partitions: int = 0

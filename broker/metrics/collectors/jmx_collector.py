@@ -84,6 +84,12 @@ class JmxCollector(Collector):
         yield from _fetchers(gauges.fetchers)
         for name, (attribute, text) in BROKER_COUNTERS.items():
             yield CounterMetricFamily(name, text, getattr(self._metrics, attribute))
+        authorizations = CounterMetricFamily(
+            "odradek_authorizations", "Decisions whether a client may do something.", labels=["result"]
+        )
+        for result, count in zip(("denied", "allowed"), self._metrics.authorizations, strict=True):
+            authorizations.add_metric([result], count)
+        yield authorizations
         yield CounterMetricFamily(
             "kafka_server_fetchsessioncache_incrementalfetchsessionevictions",
             "Incremental fetch sessions dropped for others.",

@@ -68,6 +68,7 @@ METADATA_STORE_COUNTERS = {
 """By the end of the name, after `odradek_metadata_store_`: the attribute of `MetadataStoreCounts`, and the help."""
 
 GAUGES = {
+    "odradek_acls": ("access_rule_count", "Access rules of the cluster."),
     "kafka_server_kafkaserver_brokerstate": ("broker_state", "State of the broker; 3 is running."),
     "kafka_server_replicamanager_leadercount": ("leader_count", "Partitions led by this broker."),
     "kafka_server_replicamanager_partitioncount": ("partition_count", "Partitions with a replica on this broker."),

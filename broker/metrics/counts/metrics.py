@@ -250,6 +250,7 @@ class Metrics:
         self.deleted_topics = TopicMetrics()
         self.apis: dict[str, ApiMetrics] = {}
         self.listeners: dict[str, ListenerMetrics] = {}
+        self.authorizations = [0, 0]  # decisions of the authorizer: refusals, and what is allowed
         self.unexpected_errors = 0  # exceptions that became UNKNOWN_SERVER_ERROR
         self.invalid_crc_records = 0
         self.invalid_magic_records = 0
