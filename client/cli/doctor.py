@@ -7,19 +7,23 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING, cast
 
 from odradek.client.cli import FAILED, fail
 from odradek.client.cli.arguments.argument_types import positive
-from odradek.client.cli.arguments.connection_arguments import add_bootstrap_argument
+from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, client_settings
 from odradek.client.cli.output.tables import add_json_argument, print_json
 from odradek.client.cli.output.terminal import GREEN, RED, YELLOW, paint
+
+if TYPE_CHECKING:
+    from odradek.client.security.settings import SecurityKeywords
 
 _STYLES = {"OK": GREEN, "NOTE": "", "WARNING": YELLOW, "PROBLEM": RED}
 _WIDTH = 7  # of the longest severity
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_bootstrap_argument(parser)
+    add_connection_arguments(parser)
     parser.add_argument(
         "--timeout-ms",
         type=positive,
@@ -39,17 +43,34 @@ async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.doctor.finding import Severity
     from odradek.client.errors import ConfigurationError
     from odradek.client.network.transport import TcpNetwork
+    from odradek.client.security.settings import SecuritySettings
 
     try:
         servers = parse_bootstrap_servers(arguments.bootstrap_server)
-    except ConfigurationError as error:
+        settings = _settings(arguments)
+        network = TcpNetwork(SecuritySettings(**settings))
+        findings = []
+        seconds = arguments.timeout_ms / 1000
+        async for finding in diagnose(servers, network, seconds, writes=arguments.write, settings=settings):
+            findings.append(finding)
+            if not arguments.json:
+                severity = finding.severity.name
+                print(f"{paint(severity.lower().ljust(_WIDTH), _STYLES[severity], sys.stdout)}  {finding}", flush=True)
+    except (ConfigurationError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
         return fail(error)
-    findings = []
-    async for finding in diagnose(servers, TcpNetwork(), arguments.timeout_ms / 1000, writes=arguments.write):
-        findings.append(finding)
-        if not arguments.json:
-            severity = finding.severity.name
-            print(f"{paint(severity.lower().ljust(_WIDTH), _STYLES[severity], sys.stdout)}  {finding}", flush=True)
     if arguments.json:
         print_json([{**finding._asdict(), "severity": finding.severity.name.lower()} for finding in findings])
     return FAILED if any(finding.severity is Severity.PROBLEM for finding in findings) else 0
+
+
+def _settings(arguments: argparse.Namespace) -> SecurityKeywords:
+    """Those of the settings that are about TLS and SASL. Raises ConfigurationError, OSError."""
+    if not arguments.command_config and not arguments.command_property:
+        return {}
+    from odradek.client.admin.admin import Admin
+    from odradek.client.security.settings import SecurityKeywords
+
+    given = client_settings(arguments, Admin)
+    return cast("SecurityKeywords", {name: given[name] for name in given if name in SecurityKeywords.__annotations__})

@@ -9,7 +9,9 @@ bootstrap servers ─► listener: name, TCP, protocol ─► metadata ─► ea
 |---|---|
 | `finding` | the result of a check: severity, subject, text and cure |
 | `diagnosis` | the checks in their order |
-| `listener` | one address: name resolution, TCP, Kafka's protocol |
+| `listener` | one address: name resolution, TCP, TLS, Kafka's protocol, authentication |
+| `certificates` | the certificate of a TLS listener |
+| `authentication` | the mechanisms that a listener offers, and what our principal may do |
 | `other_peer` | the kind of a server that is no broker: TLS, HTTP, silent |
 | `advertised` | the addresses that brokers advertise |
 | `partitions` | partitions without a leader, or with replicas out of sync |

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from odradek.client.config import Address
 from odradek.client.doctor.advertised import check_advertised
@@ -13,6 +13,7 @@ from odradek.client.doctor.partitions import check_partitions
 from odradek.client.errors import ClientError, UnsupportedVersionError
 from odradek.client.network.connection import Connection
 from odradek.client.network.transport import Network
+from odradek.client.security.settings import SecurityKeywords, SecuritySettings
 from odradek.protocol.api import by_key
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.protocol.plural import pluralize
@@ -23,10 +24,20 @@ _NEEDED_FOR_TRANSACTIONS = (61, 65, 66)
 
 
 async def diagnose(
-    servers: Sequence[Address], network: Network, seconds: float, *, writes: bool = False
+    servers: Sequence[Address],
+    network: Network,
+    seconds: float,
+    *,
+    writes: bool = False,
+    settings: SecurityKeywords | None = None,
 ) -> AsyncIterator[Finding]:
-    """Yield the findings as they are made, with so many seconds for each step; `writes` permits a test topic."""
-    examiner = Examiner(network, seconds)
+    """Yield the findings as they are made, with so many seconds for each step; `writes` permits a test topic.
+
+    `settings` are those of TLS and SASL, of which `network` was made, too. Raises ConfigurationError.
+    """
+    settings = settings or {}
+    security = SecuritySettings(**settings)
+    examiner = Examiner(network, seconds, security)
     connections: dict[Address, Connection] = {}
     try:
         for server in servers:
@@ -39,22 +50,40 @@ async def diagnose(
         async for finding in _diagnose_cluster(examiner, servers, connections):
             is_sound = is_sound and finding.severity is not Severity.PROBLEM
             yield finding
-        if connections and is_sound:
-            if _lists_transactions(next(iter(connections.values()))):
-                from odradek.client.doctor.open_transactions import check_open_transactions  # loads Admin
+        if connections:
+            from odradek.client.doctor.authentication import check_rights
 
-                for finding in await check_open_transactions(list(connections), network, seconds):
+            used = next(iter(connections.values()))
+            for finding in await check_rights(used, always=security.security_protocol != "PLAINTEXT"):
+                yield finding
+            if is_sound:
+                for finding in await _diagnose_work(connections, network, seconds, settings, writes=writes):
                     yield finding
-            if writes:
-                from odradek.client.doctor.round_trip import check_round_trip  # loads the whole client
-
-                for finding in await check_round_trip(list(connections), network, seconds):
-                    yield finding
-            else:
-                yield await check_clock(next(iter(connections.values())))
     finally:
         for connection in connections.values():
             connection.close()
+
+
+async def _diagnose_work(
+    connections: Mapping[Address, Connection],
+    network: Network,
+    seconds: float,
+    settings: SecurityKeywords,
+    *,
+    writes: bool,
+) -> list[Finding]:
+    """The checks of a cluster that can be used: transactions, and a round trip or the clock."""
+    findings = []
+    servers, used = list(connections), next(iter(connections.values()))
+    if _lists_transactions(used):
+        from odradek.client.doctor.open_transactions import check_open_transactions  # loads Admin
+
+        findings += await check_open_transactions(servers, network, seconds, settings)
+    if writes:
+        from odradek.client.doctor.round_trip import check_round_trip  # loads the whole client
+
+        return findings + await check_round_trip(servers, network, seconds, settings)
+    return [*findings, await check_clock(used)]
 
 
 async def _diagnose_cluster(
@@ -70,7 +99,7 @@ async def _diagnose_cluster(
         try:
             metadata = await connection.send(MetadataRequest(None, False), MetadataResponse)
         except ClientError as error:
-            yield _refused(server, error)
+            yield await _refused(examiner, server, error)
             continue
         clusters.setdefault(metadata.cluster_id, server)
         yield Finding(
@@ -114,7 +143,16 @@ def _lists_transactions(connection: Connection) -> bool:
     return True
 
 
-def _refused(server: Address, error: ClientError) -> Finding:
+async def _refused(examiner: Examiner, server: Address, error: ClientError) -> Finding:
+    offered = None if examiner.security.uses_sasl else await examiner.mechanisms(server)
+    if offered:
+        protocol = "SASL_SSL" if examiner.security.uses_tls else "SASL_PLAINTEXT"
+        return Finding(
+            Severity.PROBLEM,
+            str(server),
+            f"the listener demands authentication by SASL; it offers {', '.join(offered)}",
+            f"Set security.protocol to {protocol}, sasl.mechanism and the user (--command-config)",
+        )
     return Finding(
         Severity.PROBLEM,
         str(server),

@@ -1,4 +1,4 @@
-"""The check of one address: name resolution, TCP, and negotiation with a broker.
+"""The check of one address: name resolution, TCP, TLS, negotiation with a broker, and authentication.
 
 A name may resolve to several addresses (`localhost`: ::1 and 127.0.0.1). Most clients try them in turn, some only the
 first, so the check tries each.
@@ -13,16 +13,24 @@ from typing import NamedTuple
 from odradek.client.config import Address
 from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.doctor.other_peer import Peer, identify
-from odradek.client.errors import BrokerUnreachableError, ClientError
+from odradek.client.errors import (
+    AuthenticationFailedError,
+    BrokerUnreachableError,
+    ClientError,
+    ConfigurationError,
+    TlsError,
+)
 from odradek.client.network.connection import Connection, open_connection
-from odradek.client.network.transport import Network
+from odradek.client.network.connections import authenticator_of
+from odradek.client.network.transport import Network, TcpNetwork
+from odradek.client.security.settings import SecuritySettings
 
 _CLIENT_ID = "odradek-doctor"
 
 _PEERS = {
     Peer.TLS: (
         "this is a TLS listener, and the client uses plain text",
-        "Use the port of the plain-text listener, or security.protocol=SSL in clients that support it",
+        "Use the port of the plain-text listener, or set security.protocol to SSL, or SASL_SSL with a user",
     ),
     Peer.HTTP: ("a web server responds, not a Kafka broker", "Use the port of the broker's listener"),
     Peer.OTHER: ("a server responds that is not a Kafka broker", "Use the port of the broker's listener"),
@@ -45,11 +53,13 @@ class Examination(NamedTuple):
 
 
 class Examiner:
-    """Examines addresses, with so many `seconds` for each step."""
+    """Examines addresses, with so many `seconds` for each step, as a client with these settings connects."""
 
-    def __init__(self, network: Network, seconds: float) -> None:
+    def __init__(self, network: Network, seconds: float, security: SecuritySettings | None = None) -> None:
+        self.security = security or SecuritySettings()
         self._network = network
         self._seconds = seconds
+        self._authenticator = authenticator_of(self.security)
 
     async def examine(self, address: Address, subject: str) -> Examination:
         """Resolve, connect and negotiate; `subject` is the address in the findings."""
@@ -61,15 +71,17 @@ class Examiner:
             text = f"{address.host} cannot be resolved ({reason})"
             return Examination([Finding(Severity.PROBLEM, subject, text, cure)], None)
         began = time.monotonic()
-        attempts = await asyncio.gather(*(self._open(one) for one in resolved))
+        network = TcpNetwork(self.security, address.host) if self.security.uses_tls else self._network
+        attempts = await asyncio.gather(*(self._open(network, one) for one in resolved))
         milliseconds = (time.monotonic() - began) * 1000
         connections = [one for one in attempts if isinstance(one, Connection)]
         failures = {place: one for place, one in zip(resolved, attempts, strict=True) if isinstance(one, ClientError)}
         for spare in connections[1:]:
             spare.close()
         if not connections:
-            return Examination([await self._no_broker(subject, failures)], None)
+            return Examination([await self._no_broker(subject, address.host, failures)], None)
         findings = [Finding(Severity.OK, subject, f"a Kafka broker responds ({milliseconds:.0f} ms)")]
+        findings += await self._security_findings(subject, address, network, connections[0])
         if failures:
             findings.append(_half_reachable(subject, address, failures, connections[0]))
         return Examination(findings, connections[0])
@@ -79,21 +91,56 @@ class Examiner:
             found = await asyncio.get_running_loop().getaddrinfo(*address)
         return [Address(host, address.port) for host in dict.fromkeys(str(one[4][0]) for one in found)]
 
-    async def _open(self, address: Address) -> Connection | ClientError:
+    async def mechanisms(self, address: Address) -> list[str] | None:
+        """The SASL mechanisms of a listener, or None if it has none or does not answer."""
+        from odradek.client.doctor.authentication import offered_mechanisms
+
+        network = TcpNetwork(self.security, address.host) if self.security.uses_tls else self._network
+        return await offered_mechanisms(network, address, _CLIENT_ID, self._seconds)
+
+    async def _security_findings(
+        self, subject: str, address: Address, network: Network, connection: Connection
+    ) -> list[Finding]:
+        findings = []
+        if self.security.uses_tls:
+            from odradek.client.doctor.certificates import check_certificate
+
+            if (certificate := check_certificate(subject, connection)) is not None:
+                findings.append(certificate)
+        if self.security.uses_sasl:
+            from odradek.client.doctor.authentication import describe_authentication, offered_mechanisms
+
+            offered = await offered_mechanisms(network, address, _CLIENT_ID, self._seconds)
+            findings += describe_authentication(subject, address.host, self.security, offered)
+        return findings
+
+    async def _open(self, network: Network, address: Address) -> Connection | ClientError:
         try:
             return await open_connection(
-                self._network,
+                network,
                 address,
                 str(address),
                 client_id=_CLIENT_ID,
                 connect_timeout=self._seconds,
                 request_timeout=self._seconds,
+                authenticator=self._authenticator,
             )
+        except ConfigurationError:
+            raise
         except ClientError as error:
             return error
 
-    async def _no_broker(self, subject: str, failures: dict[Address, ClientError]) -> Finding:
+    async def _no_broker(self, subject: str, host: str, failures: dict[Address, ClientError]) -> Finding:
         """Find the reason why no broker responds at any of the addresses."""
+        for place, error in failures.items():
+            if isinstance(error, TlsError):
+                from odradek.client.doctor.certificates import explain_refusal
+
+                return await explain_refusal(subject, place, error, self._seconds, host)
+            if isinstance(error, AuthenticationFailedError):
+                return Finding(Severity.PROBLEM, subject, f"{error.tried}: {error.cause}", error.cure)
+            if self.security.uses_tls and not isinstance(error, BrokerUnreachableError):
+                return Finding(Severity.PROBLEM, subject, error.cause, error.cure)
         connected = [place for place, error in failures.items() if not isinstance(error, BrokerUnreachableError)]
         if connected:
             text, cure = _PEERS[await identify(connected[0], self._seconds)]

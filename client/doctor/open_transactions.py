@@ -20,6 +20,7 @@ from odradek.client.doctor.finding import Finding, Severity
 from odradek.client.errors import ClientError
 from odradek.client.network.transport import Network
 from odradek.client.record import TopicPartition
+from odradek.client.security.settings import SecurityKeywords
 from odradek.protocol.plural import pluralize
 
 _SUBJECT = "transactions"
@@ -30,11 +31,13 @@ Held = Mapping[TopicPartition, tuple[int, int]]
 """Last stable offset and end, both of the next record, of partitions where they differ."""
 
 
-async def check_open_transactions(servers: Sequence[Address], network: Network, seconds: float) -> list[Finding]:
+async def check_open_transactions(
+    servers: Sequence[Address], network: Network, seconds: float, settings: SecurityKeywords
+) -> list[Finding]:
     """Check every partition, each step within `seconds`."""
     bootstrap = [str(server) for server in servers]
     try:
-        async with Admin(bootstrap, default_api_timeout_ms=int(seconds * 1000), network=network) as admin:
+        async with Admin(bootstrap, default_api_timeout_ms=int(seconds * 1000), network=network, **settings) as admin:
             held = await _held_partitions(admin)
             findings = await _holders(admin, held, bootstrap) if held else []
     except ClientError as error:

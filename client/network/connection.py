@@ -120,6 +120,12 @@ class Connection(asyncio.BufferedProtocol):
         """The number of requests without a response."""
         return len(self._in_flight)
 
+    @property
+    def certificate(self) -> bytes | None:
+        """The peer's certificate (DER), which is verified; None without TLS."""
+        tls = None if self._transport is None else self._transport.get_extra_info("ssl_object")
+        return None if tls is None else cast("bytes | None", tls.getpeercert(binary_form=True))
+
     def send(
         self,
         request: Message,

@@ -60,14 +60,14 @@ class Authority:
     def __init__(self, name: str = "Test CA") -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        builder = _builder(subject, subject, key, 30).add_extension(x509.BasicConstraints(True, None), critical=True)
+        builder = _builder(subject, subject, key, 365).add_extension(x509.BasicConstraints(True, None), critical=True)
         self.root = Issued(builder.sign(key, hashes.SHA256()), key)
 
     @property
     def pem(self) -> str:
         return self.root.certificate_pem
 
-    def issue(self, subject: str, names: Sequence[str] = (), days: int = 20) -> Issued:
+    def issue(self, subject: str, names: Sequence[str] = (), days: int = 90) -> Issued:
         """A certificate for a common name; `names` are host names and IP addresses. Negative `days`: expired."""
         key = ec.generate_private_key(ec.SECP256R1())
         distinguished = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)])
