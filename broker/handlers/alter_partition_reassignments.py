@@ -65,7 +65,15 @@ async def handle(
 def error_response(
     request: AlterPartitionReassignmentsRequest, code: ErrorCode, message: str
 ) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(error_code=code, error_message=message or None)
+    error = KafkaError(code, message)
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=message or None,
+        responses=[
+            ReassignableTopicResponse(topic.name, [_row(each.partition_index, error) for each in topic.partitions])
+            for topic in request.topics
+        ],
+    )
 
 
 async def _reassign(

@@ -34,12 +34,10 @@ async def handle(services: Services, context: RequestContext, request: OffsetDel
     time_slice = services.time_slices.begin(context.connection)
     known: list[OffsetDeleteRequestTopic] = []
     response = OffsetDeleteResponse(topics=[])
-    is_refused = False
     for topic in request.topics:
         await time_slice.step()
         refused = refusal_of(services, context, Operation.READ, ResourceType.TOPIC, topic.name)
         if refused is not None:
-            is_refused = True
             rows = [OffsetDeleteResponsePartition(each.partition_index, refused.code) for each in topic.partitions]
             response.topics.append(OffsetDeleteResponseTopic(topic.name, rows))
             continue
@@ -48,8 +46,6 @@ async def handle(services: Services, context: RequestContext, request: OffsetDel
             known.append(OffsetDeleteRequestTopic(topic.name, existing))
         if missing:
             response.topics.append(OffsetDeleteResponseTopic(topic.name, missing))
-    if is_refused and not known:
-        return response  # the group has nothing to decide
     answer = services.groups.submit(request.group_id, DeleteOffsets(PendingReply(), known, response))
     return cast("OffsetDeleteResponse", await answer if isinstance(answer, asyncio.Future) else answer)
 

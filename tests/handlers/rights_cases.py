@@ -18,9 +18,6 @@ READ, WRITE, CREATE, DELETE = Operation.READ, Operation.WRITE, Operation.CREATE,
 ALTER, DESCRIBE, CLUSTER_ACTION = Operation.ALTER, Operation.DESCRIBE, Operation.CLUSTER_ACTION
 DESCRIBE_CONFIGS, ALTER_CONFIGS = Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS
 
-MISSING = -1, "", 0
-"""A partition, group or id that does not exist: with the right, the answer is another error."""
-
 
 class Case(NamedTuple):
     """One request, and the rights without which it is refused, wholly or in all of its rows."""
@@ -82,14 +79,16 @@ _QUOTA = {
     "entity": [{"entity_type": "user", "entity_name": "bob"}],
     "ops": [{"key": "producer_byte_rate", "value": 9.0}],
 }
-_BY_RESOURCE = ((2, "t", TOPIC), (32, "g", GROUP), (4, "1", CLUSTER), (8, "1", CLUSTER))
+_LOGGER = 8
+_BY_RESOURCE = ((2, "t", TOPIC), (32, "g", GROUP), (4, "1", CLUSTER), (_LOGGER, "1", CLUSTER))
 """Resources with properties, by type and name."""
 
 
-def _config_cases(key: int, version: int, operation: Operation) -> list[Case]:
+def _config_cases(key: int, version: int, operation: Operation, *, has_loggers: bool = True) -> list[Case]:
     return [
         case(key, version, _configs(number, name), (operation, kind, CLUSTER_NAME if kind is CLUSTER else name))
         for number, name, kind in _BY_RESOURCE
+        if has_loggers or number != _LOGGER
     ]
 
 
@@ -155,7 +154,7 @@ CASES = [
     case(30, 3, {"creations": [_RULE]}, cluster(ALTER)),
     case(31, 3, {"filters": [_FILTER | {"resource_name_filter": "none"}]}, cluster(ALTER)),
     *_config_cases(32, 4, DESCRIBE_CONFIGS),
-    *_config_cases(33, 2, ALTER_CONFIGS),
+    *_config_cases(33, 2, ALTER_CONFIGS, has_loggers=False),
     case(34, 2, {"dirs": [{"path": "/", "topics": [{"name": "t", "partitions": [0]}]}]}, cluster(ALTER)),
     case(35, 4, {"topics": None}, cluster(DESCRIBE)),
     case(37, 3, {"topics": [{"name": "t", "count": 2, "assignments": None}], "timeout_ms": 5000}, t(ALTER)),

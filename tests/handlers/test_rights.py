@@ -11,6 +11,11 @@ from odradek.broker.apis.table import ROWS
 from odradek.broker.broker import Broker
 from odradek.protocol.api import by_key
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from tests.handlers.requests import create
 from tests.handlers.rights_cases import CASES, ONLY_FILTERED, Case
 from tests.handlers.secured import FEW_LOGS, REFUSALS, allow, coordinate, error_codes, revoke, secure
@@ -30,6 +35,8 @@ async def admin(broker: Broker) -> AsyncIterator[Wire]:
     async with Wire("127.0.0.1", broker.port, "admin") as connected:
         await create(connected, "t")
         await coordinate(connected)
+        committed = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 5)])
+        await connected.ask(OffsetCommitRequest("g", topics=[committed]), 9)
         yield connected
 
 

@@ -114,13 +114,14 @@ async def play(steps: Sequence[Step], reference: Server, subject: Server) -> dic
     async with Wire("127.0.0.1", reference.port) as first, Wire("127.0.0.1", subject.port) as second:
         sides = ((first, Seen(reference.log_dir)), (second, Seen(subject.log_dir)))
         for number, step in enumerate(steps):
-            differences = await _differences(step, sides)
+            differences = await differences_of(step, sides)
             if differences:
                 found[number] = differences
     return found
 
 
-async def _differences(step: Step, sides: Collection[tuple[Wire, Seen]]) -> list[Difference]:
+async def differences_of(step: Step, sides: Collection[tuple[Wire, Seen]]) -> list[Difference]:
+    """Send one step to both servers; return the differences between the responses."""
     found: list[Difference] = []
     answers: list[Any] = []
     ready = True
