@@ -31,8 +31,8 @@ import getpass
 import os
 import stat
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -56,6 +56,7 @@ from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.disk.files import OsFiles, make_directories
 from odradek.broker.storage.log_dir import LogDir, LogDirRefusedError
 from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.storage.names import LOCK
 from odradek.protocol.sasl.scram import (
     DEFAULT_ITERATIONS,
     MAXIMUM_ITERATIONS,
@@ -197,13 +198,26 @@ async def _store(config: BrokerConfig, clock: Clock) -> AsyncIterator[MetadataSt
         return
     for path in config.log_dirs:
         make_directories(OsFiles(), path)
-    with locked(config.log_dirs):
+    with locked(config.log_dirs), _owned_by_the_broker(config):
         check_alone(LogDirs([LogDir(path, clock=clock, randomness=SystemRandomness()) for path in config.log_dirs]))
         alone = await SqliteStore.open(Path(config.log_dirs[0]) / FILE_NAME)
         try:
             yield alone
         finally:
             await alone.close()
+
+
+@contextmanager
+def _owned_by_the_broker(config: BrokerConfig) -> Iterator[None]:
+    """Give what root creates in the log directories to their owner, whose broker could not use it otherwise."""
+    yield
+    if os.geteuid() != 0:
+        return
+    for directory in map(Path, config.log_dirs):
+        owner = directory.stat()
+        for path in (directory / LOCK, directory / FILE_NAME):
+            if path.exists() and path.stat().st_uid == 0 != owner.st_uid:
+                os.chown(path, owner.st_uid, owner.st_gid)
 
 
 def _password(name: str, file: str | None) -> str:

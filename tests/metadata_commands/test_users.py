@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import io
+import os
 import stat
 import subprocess
 import sys
@@ -108,6 +109,14 @@ def test_users_are_added_listed_and_removed_between_runs(
     capsys.readouterr()
     users("list")
     assert capsys.readouterr().out.splitlines()[1:] == ["alice  SCRAM-SHA-256        4096"]
+
+
+def test_what_root_creates_belongs_to_the_owner_of_the_directory(users: Users, log_dir: Path) -> None:
+    log_dir.mkdir(parents=True)
+    if os.geteuid() == 0:  # others create only what is theirs
+        os.chown(log_dir, 12345, 54321)
+    assert users("add", "alice", typed="secret\n") == 0
+    assert {path.stat().st_uid for path in log_dir.iterdir()} == {log_dir.stat().st_uid}
 
 
 @pytest.mark.parametrize("arguments", [("bob",), ("alice", "--mechanism", "SCRAM-SHA-512")])

@@ -14,7 +14,8 @@ WAL with synchronous=FULL: a transaction is on disk when it is answered (0.2 ms)
 no fsync blocks the event loop. Reads are served from memory.
 
 It has credentials, so only its owner may read it: mode 0600, also of the files that SQLite writes beside it. `open`
-narrows what an earlier version created.
+narrows what an earlier version created; where that is impossible (another owner, a file system without modes), the log
+has a warning.
 
 The lock on the log directory ensures that one process at a time uses the file. So a session ends with its process:
 `open` deletes keys under a lease, whose process has ended.
@@ -34,8 +35,11 @@ from typing import TypeVar
 
 from odradek.broker.metadata.store.embedded import EmbeddedSession, EmbeddedStore
 from odradek.broker.metadata.store.store import KV, Batch, Change, Session, StoreFailedError
+from odradek.broker.structured_logging import StructuredLogger
 
 T = TypeVar("T")
+
+_LOG = StructuredLogger(__name__)
 
 FILE_NAME = "odradek-metadata.sqlite"
 _APPLICATION_ID = int.from_bytes(b"odra")
@@ -110,9 +114,16 @@ def _make_private(path: Path) -> None:
     except FileExistsError:
         for each in (path, *(path.with_name(path.name + suffix) for suffix in _BESIDE)):
             if each.exists():
-                mode = stat.S_IMODE(each.stat().st_mode)
-                if mode & (stat.S_IRWXG | stat.S_IRWXO):
-                    each.chmod(mode & stat.S_IRWXU)
+                _narrow(each)
+
+
+def _narrow(path: Path) -> None:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        try:
+            path.chmod(mode & stat.S_IRWXU)
+        except PermissionError as error:
+            _LOG.warning("others may read the metadata, which have credentials", file=str(path), reason=str(error))
 
 
 class SqliteStore(EmbeddedStore):

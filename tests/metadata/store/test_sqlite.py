@@ -80,6 +80,19 @@ async def test_a_file_that_others_may_read_is_narrowed_with_what_a_kill_left_bes
     await store.close()
 
 
+async def test_a_file_whose_mode_cannot_be_changed_is_used_and_logged(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(self: Path, mode: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    await (await SqliteStore.open(path)).close()
+    os.chmod(path, 0o644)  # noqa: PTH101 - pathlib's is replaced
+    monkeypatch.setattr(Path, "chmod", refuse)
+    await (await SqliteStore.open(path)).close()
+    assert "others may read the metadata" in caplog.text
+
+
 def test_a_narrower_mode_stays(path: Path) -> None:
     async def open_and_close() -> None:
         await (await SqliteStore.open(path)).close()
