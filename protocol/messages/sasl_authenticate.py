@@ -17,6 +17,9 @@ class SaslAuthenticateRequest(Message):
 
     auth_bytes: binary = b""  # as the mechanism defines them
 
+    def __repr__(self) -> str:
+        return "SaslAuthenticateRequest(hidden)"
+
 
 @message(key=36, versions=(0, 2), flexible_since=2)
 class SaslAuthenticateResponse(Message):
@@ -31,3 +34,6 @@ class SaslAuthenticateResponse(Message):
     auth_bytes: binary = b""
     # Authenticate again within this time; 0: no limit.
     session_lifetime_ms: Annotated[i64, since(1), ignorable] = 0
+
+    def __repr__(self) -> str:
+        return f"SaslAuthenticateResponse({self.error_code}, hidden)"

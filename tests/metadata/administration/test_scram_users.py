@@ -3,20 +3,27 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.administration.scram_users import ScramAlterations, unknown_users_secret
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.image_builder import load_image
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.registration import Installation
 from odradek.broker.metadata.scram_users import ScramSecret, ScramUser
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import KV, MetadataStore, Put, StoreError
 from odradek.broker.metadata.values import encode
+from odradek.broker.randomness import SeededRandomness
+from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_user_scram_credentials import ScramCredentialUpsertion
-from odradek.protocol.sasl.scram import ScramCredential
-from tests.metadata.conftest import Start, until
+from odradek.protocol.sasl.scram import SCRAM_MECHANISMS, ScramCredential
+from tests.effort import examples
+from tests.metadata.conftest import CLUSTER_ID, LISTENERS, Start, until
 
 KEYS = Keys()
 CREDENTIAL = ScramCredential(b"the salt", b"the stored key", b"the server key", 4096)
@@ -99,6 +106,93 @@ async def test_a_stopped_store_has_no_secret(store: MetadataStore, start: Start)
     await metadata.stop(clean=False)
     with pytest.raises(KafkaError):
         await unknown_users_secret(metadata)
+
+
+names = st.sampled_from(["alice", "bob", "carol", ""])
+kinds = st.integers(0, 3)  # of which 1 and 2 are mechanisms
+requests = st.lists(
+    st.tuples(
+        st.lists(st.tuples(names, kinds), max_size=4),
+        st.lists(st.tuples(names, kinds, st.sampled_from([4095, 4096, 8192, 16385])), max_size=4),
+    ),
+    max_size=6,
+)
+Model = dict[tuple[str, int], int]
+"""Iterations by user and mechanism."""
+
+
+def expected(model: Model, deletions: list[tuple[str, int]], upsertions: list[tuple[str, int, int]]) -> dict[str, int]:
+    """Apply a request to the model by the rules of KIP-554; return the error code of each user."""
+    named = [name for name, *_ in (*deletions, *upsertions)]
+    codes: dict[str, int] = {}
+    after = dict(model)
+    for position, (name, kind, *iterations) in enumerate([*deletions, *upsertions]):
+        code = 0
+        if not name:
+            code = ErrorCode.UNACCEPTABLE_CREDENTIAL
+        elif kind not in (1, 2):
+            code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+        elif not iterations and (name, kind) not in model:
+            code = ErrorCode.RESOURCE_NOT_FOUND
+        elif iterations and not 4096 <= iterations[0] <= 16384:
+            code = ErrorCode.UNACCEPTABLE_CREDENTIAL
+        if name in named[:position]:
+            if codes[name] == 0:  # the first change was valid, and is revoked
+                codes[name] = ErrorCode.DUPLICATE_RESOURCE
+            continue
+        codes[name] = code
+    for name, kind, *iterations in (*deletions, *upsertions):
+        if codes[name] == 0 and iterations:
+            after[name, kind] = iterations[0]
+        elif codes[name] == 0:
+            del after[name, kind]
+    model.clear()
+    model.update(after)
+    return codes
+
+
+@given(requests)
+@examples(100)
+def test_any_requests_have_the_outcomes_of_a_model(
+    requests: list[tuple[list[tuple[str, int]], list[tuple[str, int, int]]]],
+) -> None:
+    async def run() -> None:
+        store = InMemoryStore()
+        metadata = await started(store)
+        model: Model = {}
+        for deletions, upsertions in requests:
+            alterations = ScramAlterations(metadata)
+            for name, kind in deletions:
+                alterations.delete(name, kind)
+            for change in upsertions:
+                alterations.upsert(upsertion(*change))
+            outcomes = await alterations.commit()
+            found = {name: 0 if error is None else int(error.code) for name, error in outcomes.items()}
+            assert found == expected(model, deletions, upsertions)
+            users = metadata.image.scram_users.users
+            assert {
+                (name, SCRAM_MECHANISMS[mechanism].id): credential.iterations
+                for name, each in users.items()
+                for mechanism, credential in each.user.credentials.items()
+            } == model
+            assert all(each.user.credentials for each in users.values())
+        await metadata.stop(clean=False)
+        await store.close()
+
+    asyncio.run(run())
+
+
+async def started(store: MetadataStore) -> Metadata:
+    metadata = Metadata(
+        BrokerConfig.load(None, {}),
+        store,
+        installation=Installation(CLUSTER_ID, ("log dir",), "boot", software="0.0"),
+        clock=ManualClock(),
+        randomness=SeededRandomness(1),
+        on_failure=lambda _what, error: pytest.fail(str(error)),
+    )
+    await metadata.start(LISTENERS)
+    return metadata
 
 
 def stored(key: bytes, value: bytes, revision: int = 5) -> KV:
