@@ -22,6 +22,7 @@
 | `features` | finalized features of a server |
 | `group_member` | a member of a group, as a process of its own |
 | `certificates` | certificate authorities, certificates of servers and clients |
+| `secured` | a server of either kind with a TLS listener |
 | `topics`, `series` | a test's own topics; the metrics of a server |
 | `availability` | installing what is missing |
 | `suites` | the suites inside other clients' packages, for `make peers` |
