@@ -9,7 +9,10 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.audit import Audit
 from odradek.broker.request.authentication import Authentication, ListenerAuthentication
 from odradek.broker.request.context import ConnectionContext
-from odradek.broker.security.principal import Principal
+from odradek.broker.security.principal import ANONYMOUS, Principal
+
+CERTIFICATE = "TLS"
+"""The name of authentication by certificate in the audit log, where others have their mechanism."""
 
 
 class Authenticators:
@@ -23,10 +26,19 @@ class Authenticators:
         self._metrics = metrics
         self._audit = audit
 
+    def handshake_failed(self, connection: ConnectionContext, reason: str) -> None:
+        """Record that a client could not agree on TLS, or had no valid certificate."""
+        self._metrics.listener(connection.listener_name).failed_authentications += 1
+        self._audit.authentication_failed(connection, CERTIFICATE, reason)
+
     def begin(self, connection: ConnectionContext) -> None:
-        """Make a new connection unauthenticated, if its listener demands that."""
+        """Make a new connection unauthenticated, if its listener demands that; record what a certificate has shown."""
+        counts = self._metrics.listener(connection.listener_name)
         listener = self._listeners.get(connection.listener_name)
         if listener is None:
+            if connection.principal is not ANONYMOUS:
+                counts.authentications += 1
+                self._audit.authenticated(connection, CERTIFICATE)
             return
 
         def on_success(principal: Principal, mechanism: str) -> None:
@@ -36,6 +48,5 @@ class Authenticators:
         def on_failure(mechanism: str, reason: str) -> None:
             self._audit.authentication_failed(connection, mechanism, reason)
 
-        counts = self._metrics.listener(connection.listener_name)
         connection.authentication = Authentication(listener, self._clock, counts, on_success, on_failure)
         connection.is_authenticated = False

@@ -121,6 +121,11 @@ class Connections:
         for notify in self.on_room:
             notify()
 
+    def handshake_failed(self, context: ConnectionContext, reason: str) -> None:
+        """Record that a connection has not been opened, because there was no agreement on TLS."""
+        if self._authenticators is not None:
+            self._authenticators.handshake_failed(context, reason)
+
     def open(self, transport: Transport, context: ConnectionContext, *, is_reserved: bool = False) -> Connection:
         """Start to serve a connection; `is_reserved`: it is counted already."""
         if self._authenticators is not None:

@@ -210,11 +210,12 @@ class Server:
             self._metrics.tick(now, elapsed)
         self.connections.close_idle()
         self.connections.arena.trim()
-        self._check_certificates()
+        self.check_certificates()
         for callback in self.on_tick:
             callback()
 
-    def _check_certificates(self) -> None:
+    def check_certificates(self) -> None:
+        """Read again the files of certificates that have changed, on a thread; new connections use them."""
         for name, tls in self._tls.items():
             self._metrics.listener(name).certificate_expiry = tls.certificate_expiry_timestamp
             check = self._checks.get(name)

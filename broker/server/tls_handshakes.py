@@ -84,6 +84,7 @@ class TlsHandshakes:
 
     def warn(self, context: ConnectionContext, kind: str, reason: str) -> None:
         """Log why a connection ended before it began."""
+        self.connections.handshake_failed(context, reason)
         self.connections.limited_log.warning(
             kind, "TLS handshake failed", listener=context.listener_name, peer=context.peer_address, reason=reason
         )

@@ -204,6 +204,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         security=ServerSecurity(base.tls, Authenticators(authentications.by_listener(), clock, base.metrics, audit)),
     )
     server.on_tick.append(audit.tick)
+    metadata.current_config.on_change(server.check_certificates)  # so does setting the path of a store again
     if is_audited(config):
         server.dispatcher.routes.add_interceptor(ChangeAudit(audit))
     server.throttle_by(services.throttling)

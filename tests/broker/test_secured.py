@@ -1,0 +1,160 @@
+"""A broker with every kind of listener and an authorizer, from its properties to its clients."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.config import ConfigError
+from odradek.broker.config.jaas import PLAIN_MODULE
+from odradek.client import Admin, Producer
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from tests.peers.certificates import Authority
+from tests.wire import Wire
+
+KEYSTORE = "listener.name.mutual.ssl.keystore.location"
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority()
+
+
+@pytest.fixture
+def properties(tmp_path: Path, authority: Authority) -> dict[str, str]:
+    authority.server().write(tmp_path, "server")
+    authority.write(tmp_path, "ca")
+    authority.client("alice").write(tmp_path, "alice")
+    return {
+        "listeners": "MUTUAL://127.0.0.1:0,SECURE://127.0.0.1:0",
+        "listener.security.protocol.map": "MUTUAL:SSL,SECURE:SASL_SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.truststore.type": "PEM",
+        "ssl.keystore.location": str(tmp_path / "server.pem"),
+        KEYSTORE: str(tmp_path / "server.pem"),
+        "listener.name.mutual.ssl.truststore.location": str(tmp_path / "ca.pem"),
+        "listener.name.mutual.ssl.client.auth": "required",
+        "listener.name.mutual.ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.jaas.config": f'{PLAIN_MODULE} required user_admin="secret" user_bob="b";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:alice",
+        "connection.failed.authentication.delay.ms": "0",
+    }
+
+
+@pytest.fixture
+async def broker(properties: dict[str, str]) -> AsyncIterator[Broker]:
+    async with Broker(properties) as started:
+        yield started
+
+
+def address(broker: Broker, listener: str) -> str:
+    return f"127.0.0.1:{broker.ports[listener]}"
+
+
+async def test_a_certificate_is_a_principal_and_a_password_another(broker: Broker, tmp_path: Path) -> None:
+    certificate = {
+        "security_protocol": "SSL",
+        "ssl_truststore_type": "PEM",
+        "ssl_truststore_location": str(tmp_path / "ca.pem"),
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": str(tmp_path / "alice.pem"),
+    }
+    async with Producer(address(broker, "MUTUAL"), **certificate) as producer:
+        await producer.send_and_wait("t", b"v")
+        assert {str(each.context.principal) for each in broker.connections} == {"User:alice"}
+    password = {
+        "security_protocol": "SASL_SSL",
+        "ssl_truststore_type": "PEM",
+        "ssl_truststore_location": str(tmp_path / "ca.pem"),
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "bob",
+        "sasl_password": "b",
+    }
+    async with Admin(address(broker, "SECURE"), **password) as admin:
+        assert await admin.list_topics() == {}
+    counts = broker.services.metrics.listener("MUTUAL")
+    assert counts.authentications > 0
+    assert counts.certificate_expiry is not None
+
+
+async def test_a_client_without_a_certificate_or_without_tls_is_counted(broker: Broker, authority: Authority) -> None:
+    context = ssl.create_default_context(cadata=authority.pem)
+    with pytest.raises((ssl.SSLError, OSError)):
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", broker.ports["MUTUAL"], ssl=context, server_hostname="localhost"
+        )
+        writer.write(b"\0\0\0\4")
+        if not await reader.read():
+            raise OSError("closed")
+    async with Wire("127.0.0.1", broker.ports["MUTUAL"]) as wire:
+        wire.writer.write(b"\0\0\0\x10\0\x12\0\0\0\0\0\1\0\0")
+        assert await wire.is_closed_by_peer()
+    assert broker.services.metrics.listener("MUTUAL").failed_authentications == 2
+
+
+async def test_a_keystore_is_read_again_when_its_path_is_set_again(
+    broker: Broker, properties: dict[str, str], tmp_path: Path, authority: Authority
+) -> None:
+    async def serial() -> int:
+        context = ssl.create_default_context(cadata=authority.pem)
+        _, writer = await asyncio.open_connection(
+            "127.0.0.1", broker.ports["SECURE"], ssl=context, server_hostname="localhost"
+        )
+        shown = writer.get_extra_info("ssl_object").getpeercert()
+        writer.close()
+        return int(shown["serialNumber"], 16)
+
+    before = await serial()
+    authority.server().write(tmp_path, "server")
+    admin = {
+        "security_protocol": "SASL_SSL",
+        "ssl_truststore_type": "PEM",
+        "ssl_truststore_location": str(tmp_path / "ca.pem"),
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "admin",
+        "sasl_password": "secret",
+    }
+    async with Admin(address(broker, "SECURE"), **admin) as client:
+        change = AlterConfigsResource(4, "1", [AlterableConfig(KEYSTORE, 0, properties[KEYSTORE])])
+        connection = await client._calls.cluster.any_connection()
+        answer = await connection.send(IncrementalAlterConfigsRequest([change]), object)
+        assert answer.responses[0].error_code == ErrorCode.NONE, answer
+    for _ in range(100):
+        if await serial() != before:
+            return
+        await asyncio.sleep(0.02)
+    pytest.fail("the old certificate is still shown")
+
+
+async def test_a_keystore_that_others_may_read_is_refused_in_one_sentence(properties: dict[str, str]) -> None:
+    Path(properties["ssl.keystore.location"]).chmod(0o644)
+    with pytest.raises(ConfigError, match="listener MUTUAL") as raised:
+        async with Broker(properties):
+            pass
+    assert "Traceback" not in str(raised.value)
+
+
+async def test_clients_are_told_the_addresses_of_their_own_listener(broker: Broker, tmp_path: Path) -> None:
+    settings = {
+        "security_protocol": "SASL_SSL",
+        "ssl_truststore_type": "PEM",
+        "ssl_truststore_location": str(tmp_path / "ca.pem"),
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "admin",
+        "sasl_password": "secret",
+    }
+    async with Admin(address(broker, "SECURE"), **settings) as admin:
+        cluster = await admin.describe_cluster()
+    assert [each.port for each in cluster.brokers] == [broker.ports["SECURE"]]
