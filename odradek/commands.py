@@ -7,7 +7,7 @@
 | `odradek inspect …`, `odradek verify …` | `odradek.broker.inspection.command` |
 | `odradek topics …` and the rest of its group, `odradek dump-log …` | `odradek.client.__main__`, then its module |
 | `odradek metadata show …` | `odradek.broker.metadata_commands.command` |
-| `odradek users add …` | `odradek.broker.metadata_commands.users` |
+| `odradek users … --config …` | `odradek.broker.metadata_commands.users`: the broker may be stopped |
 | `odradek snapshot save …` | `odradek.broker.testing.snapshots.command` |
 | `odradek protocol list …` | `odradek.protocol.__main__` |
 | `odradek pipeline export …` | `odradek.pipeline.__main__`, then the job's module |
@@ -43,11 +43,8 @@ SERVER = {
     "broker": Command("Run a broker", "odradek.broker.__main__"),
     "dev": Command("Run a broker for development, with its data in memory", "odradek.broker.development"),
 }
-USERS = {
-    "users": Command(
-        "Add, list and remove SCRAM users of a broker that is stopped", "odradek.broker.metadata_commands.users"
-    )
-}
+USERS_OF_STOPPED = "odradek.broker.metadata_commands.users"
+"""The module of `odradek users` with `--config`: it needs no broker that runs."""
 METADATA = {
     "show": Command(
         "Print cluster, brokers and topics in the metadata store", "odradek.broker.metadata_commands.command"
@@ -79,7 +76,7 @@ CLUSTER = {
     ),
     "configs": Command("Print and change configs of topics, brokers and groups", "odradek.client.cli.configs"),
     "acls": Command("List, create, delete and check access rules", "odradek.client.cli.acls"),
-    "users": Command("List users of SCRAM, set and delete their passwords", "odradek.client.cli.users"),
+    "users": Command("List, add and remove users, also of a stopped broker", "odradek.client.cli.users"),
     "quotas": Command("Print and change quotas of users, client ids and addresses", "odradek.client.cli.quotas"),
     "cluster": Command("Print brokers, features, API versions and log directories", "odradek.client.cli.cluster"),
     "doctor": Command("Find out why a cluster cannot be reached, or does not work", "odradek.client.cli.doctor"),
@@ -120,7 +117,7 @@ WITHOUT_ITS_GROUP = {
 """The commands that may be typed without `protocol` or `pipeline` in front. `list` alone would not say of what."""
 
 GROUPS = {
-    "Server": SERVER | USERS,
+    "Server": SERVER,
     "The metadata store of a cluster": {f"metadata {name}": command for name, command in METADATA.items()},
     "Log directories, without a server": LOG_DIRECTORIES
     | {f"snapshot {name}": command for name, command in SNAPSHOT.items()},
@@ -141,14 +138,14 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
     status: int
     if first in ("-h", "--help"):
         status = _print(help_text(program))
+    elif first == "users" and any(each.partition("=")[0] == "--config" for each in rest):
+        status = import_module(USERS_OF_STOPPED).main(_action_first(rest), f"{program} users")
     elif first == "--version" or first in CLIENT or first.partition("=")[0] in FLAGS_BEFORE_COMMAND:
         status = import_module("odradek.client.__main__").main(arguments, program)
     elif first in ("broker", "protocol", "pipeline"):
         status = import_module(f"odradek.{first}.__main__").main(rest, f"{program} {first}")
     elif first == "dev" or first in SHELL:
         status = import_module((SERVER | SHELL)[first].module).main(rest, f"{program} {first}")
-    elif first in USERS:
-        status = import_module(USERS[first].module).main(rest, f"{program} {first}")
     elif first == "metadata":
         status = import_module(METADATA["show"].module).main(rest, f"{program} metadata")
     elif first == "snapshot":
@@ -204,3 +201,14 @@ def _print(text: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at exit
         return PIPE_CLOSED
     return 0
+
+
+def _action_first(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with flags and their values that stand before the first word behind it."""
+    flags: list[str] = []
+    rest = list(arguments)
+    while rest and rest[0].startswith("--") and rest[0] not in ("--help", "--"):
+        taken = 1 if "=" in rest[0] else 2
+        flags += rest[:taken]
+        rest = rest[taken:]
+    return rest[:1] + flags + rest[1:]

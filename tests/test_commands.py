@@ -24,7 +24,6 @@ from odradek.commands import (
     SERVER,
     SHELL,
     SNAPSHOT,
-    USERS,
     WITHOUT_ITS_GROUP,
     help_text,
 )
@@ -35,7 +34,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 MODULES = sorted(
     {
         command.module
-        for group in (SERVER, USERS, METADATA, LOG_DIRECTORIES, SNAPSHOT, CLUSTER, PROTOCOL, JOBS, SHELL)
+        for group in (SERVER, METADATA, LOG_DIRECTORIES, SNAPSHOT, CLUSTER, PROTOCOL, JOBS, SHELL)
         for command in group.values()
     }
 )
@@ -69,7 +68,6 @@ def test_help_lists_every_command_in_its_group() -> None:
     shown = run("--help").stdout
     for group, prefix in (
         (SERVER, ""),
-        (USERS, ""),
         (METADATA, "metadata "),
         (LOG_DIRECTORIES, ""),
         (SNAPSHOT, "snapshot "),
@@ -107,7 +105,7 @@ def test_commands_of_the_documentation_exist() -> None:
     } <= {line[0] for line in typed}
     groups = {"metadata": METADATA, "snapshot": SNAPSHOT, "protocol": PROTOCOL, "pipeline": JOBS}
     for command, *rest in typed:
-        known = {*SERVER, *USERS, *LOG_DIRECTORIES, *CLUSTER, *groups, *SHELL, *WITHOUT_ITS_GROUP}
+        known = {*SERVER, *LOG_DIRECTORIES, *CLUSTER, *groups, *SHELL, *WITHOUT_ITS_GROUP}
         known |= {"COMMAND", "--help", "--version"}
         assert command in known, command
         if command in groups and rest and rest[0] != "JOB":

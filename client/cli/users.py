@@ -37,6 +37,10 @@ def add_arguments(parser: CommandParser) -> None:
     actions = parser.add_actions(_ACTIONS)
     for name, action in actions.items():
         add_connection_arguments(action)
+        if name != "alter":
+            action.add_argument(  # `odradek.commands` passes a command line with it to the broker's side
+                "--config", metavar="FILE", help="the file of a broker that is stopped, in place of a running one"
+            )
         action.add_argument(
             "--user",
             "--entity-name",
