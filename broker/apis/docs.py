@@ -1,4 +1,4 @@
-"""The generator of `docs/apis.md`: served APIs with their versions, and the reasons why the others are not served.
+"""The generator of `docs/apis.md`: served APIs, their versions and rights, and why the others are not served.
 
 `python -m broker.apis` writes the page; a test fails if the page and the tables differ.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from odradek.broker.apis.not_served import NOT_SERVED
+from odradek.broker.apis.rights_table import RIGHTS, Right, Rights
 from odradek.broker.apis.table import ROWS
 from odradek.protocol.api import NAMES, by_key, by_name
 
@@ -30,6 +31,16 @@ the module in `protocol/messages` its messages.
 |---|---|---|---|
 """
 
+_RIGHTS = """
+## Rights
+
+What a client needs if the broker has an authorizer. Alter, Delete, Read and Write on a resource include Describe, and
+AlterConfigs includes DescribeConfigs. In a request with several resources each succeeds or fails by its own right.
+
+| API | rights |
+|---|---|
+"""
+
 _NOT_SERVED = """
 ## Not served
 
@@ -41,7 +52,7 @@ These are not in the answer to ApiVersions. A connection that requests one never
 
 
 def apis_page() -> str:
-    return f"{_HEAD}{_lines(_served())}{_NOT_SERVED}{_lines(_not_served())}"
+    return f"{_HEAD}{_lines(_served())}{_RIGHTS}{_lines(_rights())}{_NOT_SERVED}{_lines(_not_served())}"
 
 
 def kafka_versions(name: str) -> tuple[int, int]:
@@ -59,6 +70,28 @@ def _served() -> Iterator[str]:
         name = by_key(key).name
         served, kafkas = _range((row.min_version, row.max_version)), _range(kafka_versions(name))
         yield f"| {key} | {name} | {served} | {kafkas} |"
+
+
+def _rights() -> Iterator[str]:
+    for key in sorted(ROWS):
+        yield f"| {by_key(key).name} | {_all_of(RIGHTS[key]) or 'none'} |"
+
+
+def _all_of(rights: Rights) -> str:
+    on_cluster = " or ".join(_words(operation.name) for operation in rights.on_cluster)
+    if on_cluster:
+        return f"{on_cluster} on the cluster"
+    return "; ".join(_one(right) for right in rights.on_resources)
+
+
+def _one(right: Right) -> str:
+    resource = right.resource_type.name.lower().replace("_", " ")
+    return f"{_words(right.operation.name)} on the {resource}{', ' if right.when else ''}{right.when}"
+
+
+def _words(operation: str) -> str:
+    """Return Kafka's spelling of an operation: `DescribeConfigs`."""
+    return "".join(word.capitalize() for word in operation.split("_"))
 
 
 def _not_served() -> Iterator[str]:

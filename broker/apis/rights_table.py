@@ -42,44 +42,48 @@ def _each(*rights: Right) -> Rights:
 FOR_EVERYBODY = Rights()
 _DESCRIBE, _READ, _WRITE, _ALTER = Operation.DESCRIBE, Operation.READ, Operation.WRITE, Operation.ALTER
 _READ_GROUP = _each(Right(_READ, _GROUP))
-_CONFIGS = "of a broker or its loggers, in place of the topic or group"
+_CONFIGS = "if it is of a broker or its loggers"
 
 RIGHTS: dict[int, Rights] = {
     0: _each(
         Right(_WRITE, _TOPIC),
-        Right(_WRITE, _TRANSACTIONAL_ID, "a batch is transactional"),
+        Right(_WRITE, _TRANSACTIONAL_ID, "if a batch is transactional"),
     ),
     1: _each(
-        Right(_READ, _TOPIC, "the client is a consumer"),
-        Right(Operation.CLUSTER_ACTION, _CLUSTER, "it has a replica id; only at the listener of brokers"),
+        Right(_READ, _TOPIC, "of a consumer"),
+        Right(
+            Operation.CLUSTER_ACTION,
+            _CLUSTER,
+            "of a fetcher with a replica id, which must be at the listener of brokers",
+        ),
     ),
     2: _each(Right(_DESCRIBE, _TOPIC)),
     3: _each(
         Right(_DESCRIBE, _TOPIC),
-        Right(Operation.CREATE, _CLUSTER, "the topic is created; or Create on the topic"),
+        Right(Operation.CREATE, _CLUSTER, "or on the topic, if it is created"),
     ),
     8: _each(Right(_READ, _GROUP), Right(_READ, _TOPIC)),
     9: _each(Right(_DESCRIBE, _GROUP), Right(_DESCRIBE, _TOPIC)),
     10: _each(
-        Right(_DESCRIBE, _GROUP, "the key is a group"),
-        Right(_DESCRIBE, _TRANSACTIONAL_ID, "the key is a transactional id"),
+        Right(_DESCRIBE, _GROUP, "if the key is one"),
+        Right(_DESCRIBE, _TRANSACTIONAL_ID, "if the key is one"),
     ),
     11: _READ_GROUP,
     12: _READ_GROUP,
     13: _READ_GROUP,
     14: _READ_GROUP,
     15: _each(Right(_DESCRIBE, _GROUP)),
-    16: _each(Right(_DESCRIBE, _GROUP, "the client may not describe the cluster")),
+    16: _each(Right(_DESCRIBE, _GROUP, "unless the client may describe the cluster; others are omitted")),
     17: FOR_EVERYBODY,
     18: FOR_EVERYBODY,
-    19: _each(Right(Operation.CREATE, _TOPIC, "the client may not create on the cluster")),
+    19: _each(Right(Operation.CREATE, _TOPIC, "or on the cluster")),
     20: _each(Right(Operation.DELETE, _TOPIC)),
     21: _each(Right(Operation.DELETE, _TOPIC)),
     22: _each(
-        Right(_WRITE, _TRANSACTIONAL_ID, "there is one"),
-        Right(Operation.IDEMPOTENT_WRITE, _CLUSTER, "there is none; or Write on any topic"),
+        Right(_WRITE, _TRANSACTIONAL_ID, "if there is one"),
+        Right(Operation.IDEMPOTENT_WRITE, _CLUSTER, "or Write on any topic, if there is none"),
     ),
-    23: _each(Right(_DESCRIBE, _TOPIC)),
+    23: _each(Right(_DESCRIBE, _TOPIC, "or ClusterAction on the cluster")),
     24: _each(
         Right(_WRITE, _TRANSACTIONAL_ID, "up to version 3"),
         Right(_WRITE, _TOPIC, "up to version 3"),
@@ -128,9 +132,14 @@ RIGHTS: dict[int, Rights] = {
     60: FOR_EVERYBODY,  # brokers and the cluster id, which every client needs; operations only with Describe
     61: _each(Right(_READ, _TOPIC)),
     64: _cluster(_ALTER),
-    65: _each(Right(_DESCRIBE, _TRANSACTIONAL_ID), Right(_DESCRIBE, _TOPIC, "of the topics in the transaction")),
-    66: _each(Right(_DESCRIBE, _TRANSACTIONAL_ID)),
-    68: _each(Right(_READ, _GROUP), Right(_DESCRIBE, _TOPIC, "the member subscribes to it")),
+    65: _each(
+        Right(_DESCRIBE, _TRANSACTIONAL_ID),
+        Right(_DESCRIBE, _TOPIC, "of the topics in the transaction; others are omitted"),
+    ),
+    66: _each(Right(_DESCRIBE, _TRANSACTIONAL_ID, "others are omitted")),
+    68: _each(
+        Right(_READ, _GROUP), Right(_DESCRIBE, _TOPIC, "if the member names it; a pattern does not match others")
+    ),
     69: _each(Right(_DESCRIBE, _GROUP), Right(_DESCRIBE, _TOPIC, "of the topics that are assigned")),
     74: _cluster(Operation.DESCRIBE_CONFIGS),
     75: _each(Right(_DESCRIBE, _TOPIC)),
