@@ -5,7 +5,8 @@ On Kafka's side the principals come from SASL/PLAIN, here from the client ids.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +34,7 @@ from tests.interop.differential.access_rules import (
     rule,
 )
 from tests.interop.differential.playing import Difference, Seen, Step, differences_of
-from tests.peers import apache
+from tests.peers import apache, java
 from tests.peers.server import Server, free_port
 from tests.wire import Wire
 
@@ -180,3 +181,48 @@ async def test_requests_without_a_right_are_refused_alike(sides: Sides, case: Ca
         await sides.clear()
         await sides.play("admin", creating(*rules), EVERY_RULE)
         await sides.play("alice", refused)
+
+
+_PATTERN = "--resource-pattern-type"
+_TOOL = (
+    ("--add", "--allow-principal", "User:alice", "--producer", "--topic", "t", "--transactional-id", "x"),
+    ("--add", "--allow-principal", "User:alice", "--consumer", "--topic", "t", "--group", "g"),
+    ("--add", "--deny-principal", "User:bob", "--deny-host", "10.0.0.7", "--operation", "All", "--topic", "*"),
+    (
+        "--add",
+        "--allow-principal",
+        "User:*",
+        "--operation",
+        "Read",
+        "--topic",
+        "a",
+        "--resource-pattern-type",
+        "prefixed",
+    ),
+    ("--list", "--topic", "abc", "--resource-pattern-type", "match"),
+    ("--list", "--principal", "User:alice"),
+    ("--remove", "--force", "--allow-principal", "User:alice", "--operation", "Write", "--topic", "t"),
+    ("--remove", "--force", "--topic", "*"),
+    ("--list",),
+)
+
+
+@closed
+async def test_the_tool_of_kafka_prints_the_same(kafka: Kafka, sides: Sides, tmp_path: Path) -> None:
+    """Here it is the super user by its client id; on Kafka nobody has to be."""
+    config = tmp_path / "admin.properties"
+    config.write_text("client.id=admin\n")
+    await sides.clear()
+
+    async def run(port: int, arguments: Sequence[str]) -> list[str]:
+        server = "--bootstrap-server", f"127.0.0.1:{port}", "--command-config", str(config)
+        done = await asyncio.to_thread(java.run, java.ACL_COMMAND, *server, *arguments)
+        return sorted(done.stdout.splitlines())
+
+    for arguments in _TOOL:
+        there, here = await asyncio.gather(
+            run(kafka.server.port, arguments), run(sides.wires["admin"][1].port, arguments)
+        )
+        assert here == there, arguments
+        await sides.play("admin", EVERY_RULE)
+    assert "(principal=User:alice, host=*, operation=READ, permissionType=ALLOW)" in "".join(here)
