@@ -291,7 +291,7 @@ def test_a_client_without_a_certificate_is_refused_where_one_is_required(
 def test_a_client_with_a_certificate_of_another_authority_is_refused(
     refused_client: Client, secured_by: Start, tmp_path: Path
 ) -> None:
-    server = secured_by("requested")
+    server = secured_by("required")
     foreign = Authority("foreign").client("alice").write(tmp_path, "client")
     with pytest.raises(RefusedError):
         refused_client.produce(server.bootstrap, "t", Identity(server.ca, foreign), [b"x"])
