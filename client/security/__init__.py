@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `settings` | `SecuritySettings`, which clients and brokers hand to `network` |
+| `properties` | the same as properties of Kafka's clients |
 | `setting_checks` | which of those settings need or exclude each other |
 | `jaas` | the parser of `sasl_jaas_config` |
 | `credentials` | the credentials of a SASL mechanism, of whichever settings have them |

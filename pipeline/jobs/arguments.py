@@ -46,6 +46,7 @@ def add_source_arguments(parser: argparse.ArgumentParser, *, needs_topic: bool =
         default="broker",
         help="the connector to brokers: this project's, or Spark's own (default: %(default)s)",
     )
+    add_command_config_argument(group)
     group.add_argument(
         "--option",
         action="append",
@@ -53,6 +54,14 @@ def add_source_arguments(parser: argparse.ArgumentParser, *, needs_topic: bool =
         type=assignment,
         metavar="NAME=VALUE",
         help="an option of the source, such as isolation.level=read_committed (repeatable; docs/pipeline.md)",
+    )
+
+
+def add_command_config_argument(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--command-config",
+        metavar="PATH",
+        help="a .properties file with settings of Kafka's clients, such as a user and a password (docs/client.md)",
     )
 
 

@@ -20,7 +20,7 @@ from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.offline.listing import list_partitions
 from odradek.client import Admin, ClientError, UnknownTopicError
 from odradek.pipeline.jobs import JobError, OptionError
-from odradek.pipeline.jobs.source import source_options
+from odradek.pipeline.jobs.source import client_options, source_options
 from odradek.pipeline.options.broker_options import (
     Cluster,
     batch_read_options,
@@ -71,6 +71,7 @@ def check_sink(arguments: argparse.Namespace) -> None:
     if _has_options_of_java(arguments):
         return
     options = {"kafka.bootstrap.servers": arguments.bootstrap_server, "topic": arguments.topic}
+    options |= client_options(arguments)
     try:
         written = write_options(options | dict(arguments.option))
     except ValueError as error:
@@ -79,8 +80,8 @@ def check_sink(arguments: argparse.Namespace) -> None:
 
 
 def _has_options_of_java(arguments: argparse.Namespace) -> bool:
-    """Whether Spark's connector gets options: it has others than ours, such as TLS, and ignores those it lacks."""
-    return arguments.connector == "kafka" and bool(arguments.option)
+    """Whether Spark's connector gets options: it has others than ours, and ignores those it lacks."""
+    return arguments.connector == "kafka" and bool(arguments.option or arguments.command_config)
 
 
 async def _check_topics(cluster: Cluster, topics: Iterable[str]) -> None:

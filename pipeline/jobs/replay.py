@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 
 from odradek.client.cli.arguments.argument_types import assignment, positive
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.arguments import add_json_argument, add_spark_arguments
+from odradek.pipeline.jobs.arguments import add_command_config_argument, add_json_argument, add_spark_arguments
+from odradek.pipeline.jobs.source import client_options
 from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--option", action="append", default=[], type=assignment, metavar="NAME=VALUE", help="an option of the sink"
     )
+    add_command_config_argument(parser)
     parser.add_argument("--connector", choices=("broker", "kafka"), default="broker", help="default: %(default)s")
     add_json_argument(parser)
     add_spark_arguments(parser)
@@ -148,10 +150,15 @@ def delay_until_due(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatc
             start = stop
 
 
+def sink_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the flags as options of the connector."""
+    options = {"kafka.bootstrap.servers": arguments.bootstrap_server, "topic": arguments.topic}
+    return options | client_options(arguments) | dict(arguments.option)
+
+
 def _send(records: DataFrame, arguments: argparse.Namespace) -> None:
     """Send the result of `in_order` with the options of the command line."""
-    options = {"kafka.bootstrap.servers": arguments.bootstrap_server, "topic": arguments.topic}
-    options |= dict(arguments.option)
+    options = sink_options(arguments)
     if arguments.rate is not None and arguments.connector == "broker":
         sent = records.mapInArrow(lambda batches: send_when_due(options, batches), "sent bigint")
         sent.write.format("noop").mode("overwrite").save()
@@ -175,7 +182,12 @@ def _check_empty(arguments: argparse.Namespace) -> None:
     import asyncio
 
     from odradek.pipeline.jobs.topic_sizes import count_records
+    from odradek.pipeline.options.broker_options import Cluster, write_options
 
-    records = asyncio.run(count_records(arguments.bootstrap_server, arguments.topic))
+    try:
+        cluster = write_options(sink_options(arguments)).cluster
+    except ValueError:  # options of Spark's connector that this client lacks
+        cluster = Cluster(arguments.bootstrap_server, {}, 0)
+    records = asyncio.run(count_records(cluster, arguments.topic))
     if records:
         raise JobError(f"{arguments.topic} has about {pluralize(records, 'record')}; --append sends to it anyway")

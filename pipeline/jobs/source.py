@@ -6,6 +6,9 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from odradek.client.cli.arguments.connection_arguments import read_properties
+from odradek.pipeline.jobs import OptionError
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -33,4 +36,12 @@ def source_options(arguments: argparse.Namespace) -> dict[str, str]:
         options["subscribe"] = arguments.topic
     elif arguments.topic_pattern is not None:
         options["subscribePattern"] = arguments.topic_pattern
-    return options | dict(arguments.option)
+    return options | client_options(arguments) | dict(arguments.option)
+
+
+def client_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the settings of `--command-config` as options of the connector. Raises `OptionError` for the file."""
+    try:
+        return {f"kafka.{name}": value for name, value in read_properties(arguments.command_config)}
+    except (OSError, ValueError) as error:
+        raise OptionError(str(error)) from error

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from odradek.client import Admin, ClientError, OffsetSpec, TopicPartition
 from odradek.pipeline.jobs import JobError
+from odradek.pipeline.options.broker_options import Cluster
 
 
-async def count_records(bootstrap_servers: str, topic: str) -> int:
+async def count_records(cluster: Cluster, topic: str) -> int:
     """Return the offsets from start to end of all partitions: the records, if there are no gaps or markers.
 
     Raises `JobError` if the brokers cannot be reached or the topic does not exist.
     """
     try:
-        async with Admin(bootstrap_servers) as admin:
+        async with Admin(cluster.bootstrap_servers, **cluster.settings) as admin:
             described = (await admin.describe_topics([topic])).value(topic)
             partitions = [TopicPartition(topic, each.partition) for each in described.partitions]
             first = await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.EARLIEST))

@@ -5,7 +5,7 @@
 | an option of the connector that selects what is read or written | applied |
 | an option that tunes the connector's consumers (`fetchOffset.numRetries`) | accepted and ignored |
 | `kafka.*` of Kafka's clients that the bundled client supports | applied |
-| TLS and SASL, which the bundled client does not have (`security_options`) | ValueError that names them |
+| `kafka.security.protocol`, `kafka.ssl.*`, `kafka.sasl.*` (`security_options`) | applied |
 | any other | ValueError that names it |
 
 Names are case-insensitive: Spark passes them in lower case.
@@ -28,7 +28,7 @@ from odradek.client.config import (
 from odradek.client.record import TopicPartition
 from odradek.pipeline.options.bounds import EARLIEST, LATEST, Bound, read_bound, read_partitions
 from odradek.pipeline.options.option_values import boolean, choice, duration_ms, isolation_level, number
-from odradek.pipeline.options.security_options import PROTOCOL, check_security
+from odradek.pipeline.options.security_options import is_security_option, security_settings
 
 Strategy = Literal["error", "latest"]
 
@@ -91,7 +91,7 @@ _WRITE_ONLY: Final = {
 ADDRESSES: Final = ("kafka.bootstrap.servers", "bootstrap.servers")
 _EVERY_CLIENT: Final = {*ADDRESSES, "kafka.client.id"}
 _KNOWN: Final = {
-    *_READ, *_READ_ONLY, *_WRITTEN, *_WRITE_ONLY, *_IGNORED, *_CLIENT, *_FIXED, *_EVERY_CLIENT, PROTOCOL,
+    *_READ, *_READ_ONLY, *_WRITTEN, *_WRITE_ONLY, *_IGNORED, *_CLIENT, *_FIXED, *_EVERY_CLIENT,
 }  # fmt: skip
 
 DEFAULT_FETCH_BYTES: Final = 4_000_000  # one group of `records`, and the largest response whose buffer is reused
@@ -118,6 +118,9 @@ class Cluster(NamedTuple):
     bootstrap_servers: str
     settings: ClientSettings
     timeout_ms: int  # of an operation with its retries: kafka.default.api.timeout.ms when reading, .max.block.ms else
+
+    def __repr__(self) -> str:
+        return f"Cluster({self.bootstrap_servers!r}, …)"  # the settings have passwords
 
     def client_config(self) -> ClientConfig:
         """Return the configuration of a client of this cluster. Raises ConfigurationError."""
@@ -220,8 +223,10 @@ def _known(given: Mapping[str, str]) -> dict[str, str]:
     Options of reading are accepted when writing and vice versa, so that a job can pass the same options to both.
     """
     options = {name.lower(): value for name, value in given.items()}
-    check_security(options)
+    security_settings(options)  # first, so that no other error is about the security
     for name, value in options.items():
+        if is_security_option(name):
+            continue
         if name in _REJECTED:
             raise ValueError(f"{name} is not supported: {_REJECTED[name]}")
         if name in _FIXED and value.lower() not in (allowed.lower() for allowed in _FIXED[name]):
@@ -236,6 +241,7 @@ def _cluster(options: Mapping[str, str], timeout: str) -> Cluster:
     if not servers:
         raise ValueError("kafka.bootstrap.servers is missing: give the brokers as host:port, separated by commas")
     settings: dict[str, object] = {"client_id": options.get("kafka.client.id", "odradek-pipeline")}
+    settings |= security_settings(options)
     for name, setting in _CLIENT.items():
         if (given := number(options, name, 0)) is not None:
             settings[setting] = given

@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 from odradek.client.record import TopicPartition
 from odradek.pipeline.options.broker_options import ADDRESSES, ReadOptions, batch_read_options
 from odradek.pipeline.options.log_filter import LogFilter, log_filter
+from odradek.pipeline.options.security_options import check_not_stored
 from odradek.pipeline.options.table_options import options_of_creation, options_of_table, schema_of_table
 from odradek.pipeline.reading.data_loss import report_data_loss
 from odradek.pipeline.reading.grouping import grouped
@@ -52,6 +53,7 @@ class BrokerDataSource(DataSource):
         created = options_of_creation(self.options)
         if created is None:
             return schema
+        check_not_stored(created)
         batch_read_options(created)  # a wrong option is an error when the table is created
         return schema_of_table(created, schema)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from odradek.client import Admin, ClientError, NewTopic, Producer, TopicExistsError, UnknownTopicError
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.topic_sizes import count_records
+from odradek.pipeline.options.broker_options import Cluster
 from odradek.pipeline.taxi.revenue import REVENUE, TRIPS
 from odradek.pipeline.taxi.trips import Trips
 from odradek.protocol.plural import pluralize
@@ -31,7 +32,7 @@ async def fill(bootstrap_server: str, trips: Trips, *, overwrite: bool) -> None:
                 if number % _CHECKED_EVERY == 0:
                     await sent
             await producer.flush()
-        stored = await count_records(bootstrap_server, TRIPS)
+        stored = await count_records(Cluster(bootstrap_server, {}, 0), TRIPS)
     except ClientError as error:
         raise JobError(str(error)) from error
     if stored != len(trips):

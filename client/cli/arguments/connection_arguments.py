@@ -13,17 +13,6 @@ _OTHER_NAMES = {
 }
 """Properties of Kafka's clients whose setting here has another name than theirs with underscores."""
 
-_OAUTH_PACKAGE = "org.apache.kafka.common.security.oauthbearer."
-_IMPLIED: dict[str, tuple[str, ...]] = {
-    "sasl.login.callback.handler.class": (
-        f"{_OAUTH_PACKAGE}OAuthBearerLoginCallbackHandler",
-        f"{_OAUTH_PACKAGE}secured.OAuthBearerLoginCallbackHandler",
-        f"{_OAUTH_PACKAGE}internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler",
-    ),
-    "ssl.protocol": ("TLS", "TLSv1.2", "TLSv1.3"),
-}
-"""Properties that files for Kafka's tools have, whose values name what this client does anyway."""
-
 
 def add_bootstrap_argument(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     parser.add_argument(
@@ -68,14 +57,15 @@ def client_settings(arguments: argparse.Namespace, client: type) -> dict[str, An
 def settings_of_each(arguments: argparse.Namespace, *clients: type) -> list[dict[str, Any]]:
     """Return as `client_settings`, for several clients: each gets the settings that it has; one must have each."""
     settings: list[dict[str, Any]] = [{} for _ in clients]
-    properties = [*_read_properties(arguments.command_config), *arguments.command_property]
+    properties = [*read_properties(arguments.command_config), *arguments.command_property]
     if not properties:
         return settings
+    from odradek.client.security.properties import IMPLIED
     from odradek.client.setting_names import property_types, unknown_property
 
     types = [property_types(client) for client in clients]
     for name, text in properties:
-        if text in _IMPLIED.get(name, ()):
+        if text in IMPLIED.get(name, ()):
             continue
         keyword = name.replace(".", "_")
         keyword = _OTHER_NAMES.get(keyword, keyword)
@@ -87,7 +77,8 @@ def settings_of_each(arguments: argparse.Namespace, *clients: type) -> list[dict
     return settings
 
 
-def _read_properties(path: str | None) -> list[tuple[str, str]]:
+def read_properties(path: str | None) -> list[tuple[str, str]]:
+    """Return the properties of a file, in its order. Raises OSError, ConfigurationError."""
     if path is None:
         return []
     from pathlib import Path
