@@ -1,4 +1,4 @@
-"""Which rule decides: the evaluation of access rules as Kafka's StandardAuthorizer does it, without a broker.
+"""The evaluation of access rules, as by Kafka's StandardAuthorizer, without a broker: the rule that decides.
 
 1. A rule concerns a request if resource, principal and host match. A literal rule is for its name or, as `*`, for
    every resource of its type; a prefixed one for the names that begin with it. `User:*` is every user, the host `*`
@@ -35,7 +35,7 @@ IMPLIED_BY: Final = {
 
 
 class Request(NamedTuple):
-    """What a principal wants to do, and from which address."""
+    """An operation of a principal on a resource, from an address."""
 
     principal: str
     host: str

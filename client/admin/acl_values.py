@@ -67,7 +67,7 @@ class AclOperation(_Code):
 
 
 class AclPatternType(_Code):
-    """How a rule names its resources."""
+    """The way in which a rule names its resources."""
 
     UNKNOWN = 0
     ANY = 1  # of filters

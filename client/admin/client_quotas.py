@@ -19,14 +19,14 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 
 class QuotaName(Enum):
-    """What stands in place of a name in entities and filters."""
+    """The values in place of a name, in entities and filters."""
 
     DEFAULT = "<default>"  # all that have no quota of their own
-    ANY = "<any>"  # in filters: whoever has a quota, the default included
+    ANY = "<any>"  # in filters: every name with a quota, and the default
 
 
 class QuotaEntity(msgspec.Struct, frozen=True, kw_only=True):
-    """Whom a quota is for: a user, a client id, a user with a client id, or an address. None is not a part of it."""
+    """The owner of a quota: a user, a client id, a user with a client id, or an address. None: not a part of it."""
 
     user: str | QuotaName | None = None
     client_id: str | QuotaName | None = None
@@ -84,7 +84,7 @@ async def alter_client_quotas(
     tried = "change quotas"
     for entity in changes:
         if not _parts(entity) or QuotaName.ANY in _parts(entity).values():
-            raise ConfigurationError(tried, f"{entity!r} is nobody", "Name a user, a client id or an address")
+            raise ConfigurationError(tried, f"{entity!r} has no owner", "Name a user, a client id or an address")
 
     async def attempt(left: Sequence[QuotaEntity]) -> Outcomes[QuotaEntity, None]:
         connection = await calls.controller()

@@ -37,7 +37,7 @@ _NAMES: Final = {mechanism.id: name for name, mechanism in SCRAM_MECHANISMS.item
 
 
 class ScramCredentialInfo(msgspec.Struct, frozen=True):
-    """What a broker tells of a credential: neither salt nor keys."""
+    """The public part of a credential: neither salt nor keys."""
 
     mechanism: str
     iterations: int

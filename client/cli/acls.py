@@ -1,6 +1,6 @@
 """`odradek acls list|add|remove|check`: access rules, with the flags of kafka-acls.sh.
 
-`--dry-run` prints what `add` and `remove` would change. `check` tells which rule decides a request: it fetches the
+`--dry-run` prints what `add` and `remove` would change. `check` prints the rule that decides a request: it fetches the
 rules and evaluates them as a broker does (`client.admin.acl_evaluation`). Its exit status is 0 if the request is
 allowed.
 """

@@ -66,7 +66,7 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> SecurityKeywords:
-    """Those of the settings that are about TLS and SASL. Raises ConfigurationError, OSError."""
+    """Return the settings of TLS and SASL. Raises ConfigurationError, OSError."""
     if not arguments.command_config and not arguments.command_property:
         return {}
     from odradek.client.admin.admin import Admin

@@ -1,4 +1,4 @@
-"""The SASL mechanisms that a listener offers, and what the principal of this client may do."""
+"""The SASL mechanisms that a listener offers, and the rights of this client's principal."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def describe_authentication(
 
 
 async def check_rights(connection: Connection, *, always: bool) -> list[Finding]:
-    """What this principal may do with the cluster and the topics that it sees.
+    """Report the rights of this principal on the cluster and the topics that it sees.
 
     If it may do everything and not `always`, that is no finding: there are no access rules then.
     """
@@ -69,7 +69,7 @@ async def check_rights(connection: Connection, *, always: bool) -> list[Finding]
         request = MetadataRequest(None, False, include_topic_authorized_operations=True)
         metadata = await connection.send(request, MetadataResponse, version=version)
     except ClientError:
-        return []  # a broker before Kafka 2.8 does not tell
+        return []  # a broker before Kafka 2.8 does not report them
     topics = [topic for topic in metadata.topics if not topic.error_code]
     of_cluster = _operations(cluster.cluster_authorized_operations)
     of_topics = [_operations(topic.topic_authorized_operations) for topic in topics]

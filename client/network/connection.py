@@ -61,8 +61,8 @@ _CORRELATION_ID = struct.Struct(">i")
 _MAX_CORRELATION_ID = 0x7FFFFFFF
 _ARENA_SIZE = 64 * 1024  # larger responses get a buffer of their own (odradek.protocol.framing)
 _SASL_KEYS = (17, 36)  # SaslHandshake, SaslAuthenticate
-_NOT_KAFKA = "Is this the port of a Kafka listener, and is it a plaintext one?"
-_NOT_KAFKA_OVER_TLS = "If this listener demands a certificate of the client, set ssl_keystore_location"
+_NOT_KAFKA = "Is this the port of a Kafka listener, and is it a plaintext one? With TLS, set security_protocol to SSL"
+_NOT_KAFKA_OVER_TLS = "Is this the port of a Kafka listener? If it demands a certificate, set ssl_keystore_location"
 _REFUSED = "The broker may have refused the credentials: its log has the reason"
 _WITHOUT_SASL = "If this listener demands authentication, set security_protocol and sasl_mechanism"
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def authenticator_of(settings: SecuritySettings) -> Authenticator | None:
-    """What authenticates the connections of a client; None without SASL."""
+    """Create the authenticator of a client's connections; None without SASL."""
     if not settings.uses_sasl:
         return None
     from odradek.client.network.sasl import Authenticator

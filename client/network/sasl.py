@@ -37,7 +37,7 @@ _SHARE_OF_LIFETIME: Final = (0.85, 0.95)
 
 
 class _User(NamedTuple):
-    """Whom errors name: never more than a user's name."""
+    """The user and the mechanism in errors."""
 
     name: str
     mechanism: str

@@ -1,4 +1,4 @@
-"""The client's side of the mechanisms: which message follows on the broker's. The messages are `protocol.sasl`'s.
+"""The client's side of each mechanism: the order of its messages, which `protocol.sasl` encodes.
 
 | mechanism | this client sends | the broker answers |
 |---|---|---|
@@ -34,7 +34,7 @@ class Exchange(Protocol):
 
     @property
     def detail(self) -> str:
-        """What the broker has said besides its error message."""
+        """The reason that the broker sent besides its error message; empty without one."""
         ...
 
     def first(self) -> bytes:

@@ -82,7 +82,7 @@ def credentials_of(settings: SecuritySettings) -> Credentials:
         return _of_tokens(settings, jaas)
     if jaas is not None:
         if jaas.options.get("tokenauth", "false").lower() == "true":
-            raise _wrong("sasl_jaas_config asks for a delegation token", "Use a user and a password")
+            raise _wrong("sasl_jaas_config has a delegation token", "Use a user and a password")
         username, password = jaas.options.get("username"), jaas.options.get("password")
         if username is None or password is None:
             raise _wrong("sasl_jaas_config has no username or no password", 'Write username="…" password="…"')

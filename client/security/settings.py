@@ -67,14 +67,14 @@ class SecurityKeywords(TypedDict, total=False):
 
 
 class SecuritySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How connections are encrypted and authenticated."""
+    """The encryption and authentication of connections."""
 
     security_protocol: str = "PLAINTEXT"  # or SSL (TLS), SASL_PLAINTEXT, SASL_SSL
     ssl_truststore_location: str | None = None  # a file with the CAs to trust; None: those of this machine
     ssl_truststore_password: str | None = None  # of a PKCS12 file
     ssl_truststore_type: str | None = None  # PEM or PKCS12; None: what the file is
     ssl_truststore_certificates: str | None = None  # the CAs as PEM text, in place of a file
-    ssl_keystore_location: str | None = None  # a file with this client's key and certificates, for brokers that ask
+    ssl_keystore_location: str | None = None  # a file with this client's key and certificates
     ssl_keystore_password: str | None = None  # of a PKCS12 file
     ssl_keystore_type: str | None = None  # PEM or PKCS12; None: what the file is
     ssl_keystore_certificate_chain: str | None = None  # the certificates as PEM text, its own first
@@ -90,7 +90,7 @@ class SecuritySettings(msgspec.Struct, frozen=True, kw_only=True):
     sasl_oauthbearer_token_endpoint_url: str | None = None  # or from an OAuth server, for client credentials
     sasl_oauthbearer_client_credentials_client_id: str | None = None
     sasl_oauthbearer_client_credentials_client_secret: str | None = None
-    sasl_oauthbearer_scope: str | None = None  # the scope to ask for
+    sasl_oauthbearer_scope: str | None = None  # the scope to request
 
     def __post_init__(self) -> None:
         if self.security_protocol == "PLAINTEXT" and all(getattr(self, name) is None for name in _UNSET):

@@ -1,6 +1,6 @@
 """The tokens of OAUTHBEARER: got when a connection needs one, and kept until most of their life is over.
 
-All connections of a client share a `TokenSource`, so that ten connections ask for one token. A new one is got when four
+All connections of a client share a `TokenSource`, so that ten connections need one token. A new one is got when four
 fifths of the old one's life are over (Kafka's sasl.login.refresh.window.factor); if that fails, the old one is used as
 long as it is valid.
 """
@@ -52,7 +52,7 @@ class TokenSource:
 
     @property
     def extensions(self) -> Mapping[str, str]:
-        """What is sent beside the token (KIP-342)."""
+        """The extensions to send beside the token (KIP-342)."""
         return self._credentials.extensions
 
     async def token(self) -> Token:

@@ -23,7 +23,7 @@ SECRET_OPTIONS: Final = frozenset(f"kafka.{name}" for name, keyword in NAMES.ite
 
 
 def security_settings(options: Mapping[str, str]) -> SecurityKeywords:
-    """Return the settings of the client that options, by lower-case name, ask for.
+    """Return the settings of the client for options by lower-case name.
 
     Raises ValueError for an option that the client does not have, and for values that make no sense.
     """

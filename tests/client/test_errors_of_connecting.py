@@ -76,7 +76,7 @@ async def test_plaintext_to_a_port_of_tls() -> None:
         with pytest.raises(TransportError) as raised:  # it closes, perhaps after a TLS alert
             await find(address)
     assert address in str(raised.value)
-    assert str(raised.value).endswith("Is this the port of a Kafka listener, and is it a plaintext one?")
+    assert str(raised.value).endswith("and is it a plaintext one? With TLS, set security_protocol to SSL")
 
 
 @provokes(NotKafkaError)

@@ -207,5 +207,5 @@ async def test_quotas_are_set_found_and_removed(admin: Admin) -> None:
     await until(admin.describe_client_quotas, {})
     wrong = await admin.alter_client_quotas({alice: {"colour": 1.0}})
     assert isinstance(wrong[alice], BrokerError)
-    with pytest.raises(ConfigurationError, match="is nobody"):
+    with pytest.raises(ConfigurationError, match="has no owner"):
         await admin.alter_client_quotas({QuotaEntity(): {"producer_byte_rate": 1.0}})

@@ -71,7 +71,7 @@ def add_resource_arguments(parser: argparse.ArgumentParser) -> None:
         ("group", "consumer groups"),
         ("transactional-id", "transactional ids"),
         ("delegation-token", "delegation tokens"),
-        ("user-principal", "users, of whom tokens are created or described"),
+        ("user-principal", "users with delegation tokens"),
     ):
         group.add_argument(
             f"--{kind}", action="append", default=[], type=named, metavar="NAME", help=f"{what}; * is every one"

@@ -1,4 +1,4 @@
-"""What `doctor` says of a certificate, by its age."""
+"""The findings of `doctor` about certificates of different ages."""
 
 from __future__ import annotations
 

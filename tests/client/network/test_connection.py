@@ -213,7 +213,7 @@ async def test_bytes_of_another_protocol_are_a_not_kafka_error(data: bytes, word
     network.brokers[1].script("ApiVersions", says(data))
     with pytest.raises(NotKafkaError, match=words) as raised:
         await connect(network)
-    assert str(raised.value).endswith("Is this the port of a Kafka listener, and is it a plaintext one?")
+    assert str(raised.value).endswith("and is it a plaintext one? With TLS, set security_protocol to SSL")
     assert not network.brokers[1].transports
 
 
