@@ -25,6 +25,7 @@ COMPILED = [
     "odradek/broker/replication/partition.py",
     "odradek/broker/replication/partitions.py",
     "odradek/broker/replication/replica_state.py",
+    "odradek/broker/request/throttled_fetch.py",
     "odradek/broker/server/connection.py",
     "odradek/broker/server/connections.py",
     "odradek/broker/server/dispatch.py",

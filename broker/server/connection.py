@@ -310,6 +310,7 @@ class Connection:
         if self._state is State.OPEN and self._mute is None:
             self._read(on=False)
             self._mute = self._connections.timers.call_later(milliseconds / 1000, self._unmute)
+            self._connections.muted(self)
 
     def _unmute(self) -> None:
         if self._mute is not None:

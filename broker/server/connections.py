@@ -201,6 +201,12 @@ class Connections:
         self._waiting[connection] = None
         return False
 
+    def muted(self, connection: Connection) -> None:
+        """Let others receive: a connection that is not read for a while does not complete a large request."""
+        if self._favoured is connection:
+            self._favoured = None
+            self._memory_freed()
+
     def _memory_freed_in_thread(self) -> None:
         try:
             self.loop.call_soon_threadsafe(self._memory_freed)

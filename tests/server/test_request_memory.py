@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from odradek.broker.request.context import RequestContext
 from odradek.broker.server.connections import STUCK_SECONDS
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.produce import ProduceRequest, ProduceResponse
@@ -161,3 +162,28 @@ async def test_without_a_limit_and_with_none_left_requests_are_answered(serve: S
     for _ in range(3):
         await client.send(REQUEST)
         assert await base_offset_of(client) == 2 * MIB
+
+
+async def test_a_muted_client_in_the_middle_of_a_request_does_not_hold_up_the_others(serve: Serve) -> None:
+    throttled: asyncio.Future[ProduceResponse] = asyncio.get_running_loop().create_future()
+    handlers, contexts = answering(), list[RequestContext]()
+
+    def answer(context: RequestContext, request: ProduceRequest) -> Any:
+        contexts.append(context)
+        return throttled if len(contexts) == 1 else produced(len(records_of(request)))
+
+    handlers.on("Produce", answer)
+    serving = await serve_with_limit(serve, handlers, limit=HALF)
+    muted = await serving.connect()
+    sending = asyncio.ensure_future(muted.send(REQUEST + REQUEST[:-1]))
+    await serving.until(lambda: bool(contexts))
+    await until_quiet(serving)
+
+    contexts[0].connection.throttle_ms = 3_600_000
+    throttled.set_result(produced(1))
+    assert await base_offset_of(muted) == 1
+    other = await serving.connect()
+    async with asyncio.timeout(10):
+        await other.send(REQUEST)
+        assert await base_offset_of(other) == 2 * MIB
+    sending.cancel()
