@@ -57,6 +57,9 @@ class Cluster:
         self.roads: dict[int, Roads] = {}
         self._directory = directory
 
+    def prepare(self, broker: Broker) -> None:
+        """Called with each broker before it starts."""
+
     async def start(self, node_id: int, **properties: str) -> Broker:
         base = {
             "node.id": str(node_id),
@@ -70,6 +73,7 @@ class Cluster:
         self.access[node_id] = access = CutOffStore(self.store)
         self.roads[node_id] = roads = Roads()
         broker = Broker(base | others, store=access, machine=Machine(network=roads))
+        self.prepare(broker)
         await broker.start()
         self.brokers[node_id] = broker
         return broker

@@ -54,8 +54,12 @@ def secure(broker: Broker, *, allow_everyone: bool = False) -> None:
 
 
 def _as_client_id(handler: Handler) -> Handle:
+    """Let the other brokers of a cluster be the user `broker`, and every other client what its client id says."""
+
     def handle(services: Services, context: RequestContext, request: Any) -> Answer:
         name = context.client_id or ""
+        if name.startswith("broker-"):
+            name = "broker"
         if context.connection.principal.name != name:
             context.connection.principal = Principal("User", name)
         return handler.handle(services, context, request)

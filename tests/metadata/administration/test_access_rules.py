@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import msgspec
+import pytest
 
 from odradek.broker.metadata.administration.access_rules import (
     BYTES_PER_TRANSACTION,
@@ -15,7 +17,11 @@ from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import MetadataStore
 from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import MOST_CHARACTERS, AccessRule
+from odradek.broker.security.principal import Principal
+from odradek.broker.startup.authorizer import make_authorizer
+from tests.effort import cases
 from tests.metadata.conftest import Start, until
+from tests.security.access import model
 
 RULE = AccessRule(
     ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:alice", "*", Operation.READ, PermissionType.ALLOW
@@ -86,3 +92,35 @@ async def test_brokers_that_change_the_same_rules_agree(shared: InMemoryStore, s
     assert sorted([*deleted[0], *deleted[1]]) == sorted([OTHER, *MANY])
     for metadata in (first, second):
         await until(metadata, lambda image: list(image.rules) == [RULE])
+
+
+@pytest.mark.parametrize("seed", range(cases(20)))
+async def test_random_changes_and_restarts_leave_the_rules_of_a_set(
+    store: MetadataStore, start: Start, seed: int
+) -> None:
+    """CVE-2024-27309: no change brings back or loses a rule, also of the index by which decisions are made."""
+    source = random.Random(seed)
+    vocabulary = model.random_rules(source, 60, ["a", "ab", "*"], ["User:alice", "User:*"], ["*", "10.0.0.7"])
+    expected: set[AccessRule] = set()
+    metadata = await start(store)
+    authorizer = make_authorizer(metadata, [], allow_everyone=False)
+    for _ in range(30):
+        some = source.sample(vocabulary, source.randint(1, 10))
+        action = source.choice(["create", "create", "delete", "restart"])
+        if action == "create":
+            assert set(await create_rules(metadata, some)) == set(some) - expected
+            expected |= set(some)
+        elif action == "delete":
+            assert set(await delete_rules(metadata, some)) == set(some) & expected
+            expected -= set(some)
+        else:
+            await metadata.stop()
+            metadata = await start(store)
+            authorizer = make_authorizer(metadata, [], allow_everyone=False)
+        assert set(metadata.image.rules) == expected
+        assert authorizer.rule_count == len(expected)
+        for name in ("a", "abc", "b"):
+            for operation in model.OPERATIONS:
+                asked = operation, ResourceType.TOPIC, name
+                decision = authorizer.allows(Principal("User", "alice"), "10.0.0.7", *asked)
+                assert decision is model.allows(expected, "User:alice", "10.0.0.7", *asked, allow_everyone=False)
