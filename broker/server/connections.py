@@ -91,6 +91,7 @@ class Connections:
         self._connections: dict[Connection, None] = {}
         self._unauthenticated: dict[Connection, float] = {}  # with the time of opening, the oldest first
         self._partial: dict[Connection, float] = {}  # with the time from which a request has been incomplete
+        self.handshakes = 0  # those of TLS under way
         self._abandoned: set[asyncio.Future[Result]] = set()
         self._unstarted: list[Connection] | None = None  # those that `interrupt` makes wait, until `resume`
 
@@ -113,10 +114,12 @@ class Connections:
 
     def reserve(self, context: ConnectionContext) -> None:
         """Count a connection whose TLS handshake begins, until it is opened or released."""
+        self.handshakes += 1
         self.limits.opened(context)
 
     def release(self, context: ConnectionContext) -> None:
         """Forget a connection whose handshake has failed."""
+        self.handshakes -= 1
         self.limits.closed(context)
         for notify in self.on_room:
             notify()
@@ -130,7 +133,9 @@ class Connections:
         """Start to serve a connection; `is_reserved`: it is counted already."""
         if self._authenticators is not None:
             self._authenticators.begin(context)
-        if not is_reserved:
+        if is_reserved:
+            self.handshakes -= 1
+        else:
             self.limits.opened(context)
         connection = Connection(self, transport, context)
         self._connections[connection] = None

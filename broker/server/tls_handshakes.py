@@ -157,7 +157,8 @@ class _Handshake:
 
     def _finish(self, secured: ssl.SSLSocket) -> None:
         try:
-            self._context.principal = self._group.tls.principal(secured.getpeercert(binary_form=True))
+            certificate, is_resumed = secured.getpeercert(binary_form=True), bool(secured.session_reused)
+            self._context.principal = self._group.tls.principal(certificate, is_resumed=is_resumed)
         except (UnmappedNameError, ValueError) as error:
             self._fail("principal", str(error))
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import ssl
 from pathlib import Path
 from typing import Any
@@ -10,14 +11,17 @@ from typing import Any
 import pytest
 
 from odradek.broker.clock import SystemClock
+from odradek.broker.request.context import RequestContext
 from odradek.broker.security.tls.listener_tls import ListenerTls
 from odradek.broker.security.tls.settings import ClientAuth, TlsSettings, TlsSettingsError
 from odradek.broker.server import tls_handshakes
-from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.broker.testing.clock import ManualClock
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.effort import cases, some
 from tests.peers.certificates import DAY, Authority
 from tests.security.tls.handshakes import client_context
 from tests.server.securing import AUTHORITY, connect, secured
-from tests.server.serving import METADATA_VERSION, Serve, Serving, framed_request, lines_of
+from tests.server.serving import METADATA_VERSION, Serve, Serving, default_handlers, framed_request, lines_of
 from tests.server.tls_client import TlsClient
 
 
@@ -167,6 +171,62 @@ async def test_a_stop_closes_unfinished_handshakes(serve: Serve) -> None:
     assert await silent.is_closed()
     assert await other.is_closed()
     assert limits.reached("PLAINTEXT") is None
+
+
+async def test_a_resumed_session_has_its_principal_until_the_certificate_expires(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    """OpenSSL does not examine the certificate of a resumed session again."""
+    handlers, principals = default_handlers(), []
+
+    def handle(context: RequestContext, request: object) -> MetadataResponse:
+        principals.append(str(context.connection.principal))
+        return MetadataResponse()
+
+    handlers.on("Metadata", handle)
+    clock = ManualClock(SystemClock().time_ms())
+    tls = ListenerTls("PLAINTEXT", secured(client_auth=ClientAuth.REQUIRED).settings, clock)
+    serving = await serve(handlers, tls=tls, clock=clock)
+    context = client_context(AUTHORITY, AUTHORITY.client("alice"))
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    first = await TlsClient(await serving.connect(), context).handshake()
+    await ask(first)
+    session = first.tls.session
+    second = await TlsClient(await serving.connect(), context, session=session).handshake()
+    await ask(second)
+    assert second.tls.session_reused
+    assert principals == ["User:CN=alice", "User:CN=alice"]
+    clock.advance(31 * 24 * 3600 * 1000)
+    with pytest.raises((ssl.SSLError, EOFError, ConnectionResetError)):
+        await ask(await TlsClient(await serving.connect(), context, session=session).handshake())
+    assert "the client's certificate has expired since its session began" in lines_of(caplog)[-1]
+
+
+async def test_every_prefix_of_a_handshake_and_any_garbage_end_in_a_closed_connection(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    serving = await serve(tls=secured())
+    made = ssl.MemoryBIO()
+    connecting = client_context(AUTHORITY).wrap_bio(ssl.MemoryBIO(), made, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        connecting.do_handshake()
+    hello, source = made.read(), random.Random(3)
+    for end in some(range(1, len(hello))):
+        client = await serving.connect()
+        await client.send(hello[:end])
+        client.close()
+    for _ in range(cases(200)):
+        client = await serving.connect()
+        spoilt = bytearray(hello)
+        for _ in range(source.randrange(1, 10)):
+            spoilt[source.randrange(1, len(spoilt))] = source.randrange(256)
+        await client.send(bytes(spoilt))
+        client.close()
+    await ask(await connect(serving))
+    await serving.until(lambda: len(serving.connections) == 1 and not serving.connections.handshakes)
+    lines = lines_of(caplog)
+    assert len(lines) == len({line.partition("reason=")[2] for line in lines})  # one of each kind
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def keystore(directory: Path, **others: Any) -> TlsSettings:

@@ -23,12 +23,17 @@ class TlsClient:
     """Sends what OpenSSL makes in the pieces that `pieces` cuts it into."""
 
     def __init__(
-        self, client: Client, context: ssl.SSLContext, pieces: Pieces = whole, host: str = "localhost"
+        self,
+        client: Client,
+        context: ssl.SSLContext,
+        pieces: Pieces = whole,
+        host: str = "localhost",
+        session: ssl.SSLSession | None = None,
     ) -> None:
         self.client = client
         self.pieces = pieces
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.tls = context.wrap_bio(self._in, self._out, server_hostname=host)
+        self.tls = context.wrap_bio(self._in, self._out, server_hostname=host, session=session)
         self._received = bytearray()
 
     async def handshake(self) -> TlsClient:

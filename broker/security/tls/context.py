@@ -1,8 +1,9 @@
 """The context of OpenSSL by which a listener's new connections are encrypted.
 
 `make_context` reads the stores and applies the settings: TLS 1.2 and 1.3 only, the suites that are asked for or
-OpenSSL's good ones, no compression, no renegotiation. With client certificates there are no session tickets, so that
-each connection shows a certificate that is valid at that time.
+OpenSSL's good ones, no compression, no renegotiation. With client certificates there are no session tickets. A session
+of TLS 1.2 can be resumed nevertheless, without its certificate being examined again: `ListenerTls.principal` does that.
+A new context has new keys and no sessions, so that nobody resumes a session of an exchanged truststore.
 
 `load_cert_chain` of Python reads files only. The key is passed in a file that has no name (`memfd`), or, where that
 does not exist, in one with mode 0600 that is removed before this returns.

@@ -28,7 +28,7 @@ from odradek.broker.security.principal import ANONYMOUS, USER, Principal
 from odradek.broker.security.tls.context import context_of
 from odradek.broker.security.tls.distinguished_name import subject_name
 from odradek.broker.security.tls.mapping_rules import MappingRules
-from odradek.broker.security.tls.settings import ClientAuth, TlsSettings, TlsSettingsError
+from odradek.broker.security.tls.settings import TlsSettings, TlsSettingsError
 from odradek.broker.security.tls.stores import Credentials, read_credentials
 from odradek.broker.structured_logging import StructuredLogger
 
@@ -55,7 +55,7 @@ class ListenerTls:
         """Read the files. Raises TlsSettingsError, of which the message does not name the listener."""
         self.listener = listener
         self._clock = clock
-        self._names_clients = names_clients and settings.client_auth is not ClientAuth.NONE
+        self._names_clients = names_clients
         self._lock = Lock()
         self._seen = _stamp(settings)
         self._state = _read(settings)
@@ -75,12 +75,17 @@ class ListenerTls:
         """When the first certificate of the chain expires, in seconds since the epoch."""
         return self._state.expiry_timestamp
 
-    def principal(self, certificate: bytes | None) -> Principal:
-        """Return who a client with this certificate (DER) is.
+    def principal(self, certificate: bytes | None, *, is_resumed: bool = False) -> Principal:
+        """Return who a client with this certificate (DER) is; OpenSSL has verified it, unless the session is resumed.
 
-        Raises UnmappedNameError if no rule maps its name, and ValueError if it has none that can be read.
+        Raises UnmappedNameError if no rule maps its name, and ValueError if it has none that can be read, or if the
+        certificate of a resumed session has expired.
         """
-        if certificate is None or not self._names_clients:
+        if certificate is None:
+            return ANONYMOUS
+        if is_resumed:
+            self._check_validity(x509.load_der_x509_certificate(certificate))
+        if not self._names_clients:
             return ANONYMOUS
         return Principal(USER, self._state.rules.name(subject_name(certificate)))
 
@@ -108,6 +113,10 @@ class ListenerTls:
         except TlsSettingsError as error:
             self._seen = _stamp(self._state.settings)
             _LOG.error("TLS certificate not loaded, the old one stays", listener=self.listener, reason=error)
+
+    def _check_validity(self, certificate: x509.Certificate) -> None:
+        if certificate.not_valid_after_utc.timestamp() < self._clock.time_ms() / 1000:
+            raise ValueError("the client's certificate has expired since its session began")
 
     def _warn_if_expired(self) -> None:
         if self._state.expiry_timestamp <= self._clock.time_ms() / 1000:
