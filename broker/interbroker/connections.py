@@ -18,7 +18,9 @@ from typing import NamedTuple
 from odradek.broker.metadata.image import MetadataImage
 from odradek.client.config import Address
 from odradek.client.network.connection import Connection, open_connection
+from odradek.client.network.connections import authenticator_of
 from odradek.client.network.transport import Network, TcpNetwork
+from odradek.client.security.settings import SecuritySettings
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 
@@ -38,13 +40,18 @@ class BrokerConnections:
         *,
         socket_timeout_ms: int,
         network: Network | None = None,
+        security: SecuritySettings | None = None,
     ) -> None:
-        """`listener`: the name of the listener to connect to; `socket_timeout_ms`: replica.socket.timeout.ms."""
+        """`listener`: the name of the listener to connect to; `socket_timeout_ms`: replica.socket.timeout.ms.
+
+        `security`: TLS and SASL of this broker as a client of that listener; None for plain text.
+        """
         self._node_id = node_id
         self._listener = listener
         self._image = image
         self._seconds = socket_timeout_ms / 1000
-        self._network = network or TcpNetwork()
+        self._network = network or TcpNetwork(security)
+        self._authenticator = None if security is None else authenticator_of(security)
         self._opened: dict[tuple[int, str], _Opened] = {}
         self._is_closed = False
 
@@ -52,7 +59,7 @@ class BrokerConnections:
         """Return an open connection to a broker; only one caller at a time may use a purpose.
 
         Raises `KafkaError` BROKER_NOT_AVAILABLE if the broker is not alive or has no such listener, or after `close`;
-        `odradek.client.errors.ClientError` if it cannot be reached.
+        `odradek.client.errors.ClientError` if it cannot be reached, is not trusted or does not accept this broker.
         """
         address = self._address_of(node_id)
         key = (node_id, purpose)
@@ -69,6 +76,7 @@ class BrokerConnections:
             client_id=f"broker-{self._node_id}-{purpose}",
             connect_timeout=self._seconds,
             request_timeout=self._seconds,
+            authenticator=self._authenticator,
         )
         if self._is_closed:
             connection.close()

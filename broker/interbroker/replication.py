@@ -26,6 +26,7 @@ from odradek.broker.replication.lost_replicas import LostReplicas
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.tasks import BackgroundTasks
 from odradek.client.network.transport import Network
+from odradek.client.security.settings import SecuritySettings
 
 
 class Replication:
@@ -40,7 +41,9 @@ class Replication:
         tasks: BackgroundTasks,
         metrics: Metrics,
         network: Network | None = None,
+        security: SecuritySettings | None = None,
     ) -> None:
+        """`security`: TLS and SASL of the connections to `inter.broker.listener.name`; None for plain text."""
         config = metadata.config
         self._metadata = metadata
         self.connections = BrokerConnections(
@@ -49,6 +52,7 @@ class Replication:
             lambda: metadata.image,
             socket_timeout_ms=config.replica_socket_timeout_ms,
             network=network,
+            security=security,
         )
         self._numbers = count()
         self._changes = IsrChanges(

@@ -6,9 +6,14 @@ import msgspec
 import pytest
 
 from odradek.broker.interbroker.connections import BrokerConnections
-from odradek.client.errors import BrokerUnreachableError, ClientError, RequestTimeoutError
+from odradek.client.errors import AuthenticationFailedError, BrokerUnreachableError, ClientError, RequestTimeoutError
+from odradek.client.security.settings import SecuritySettings
+from odradek.protocol.api import by_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from tests.client.scripted_broker import Broker
 from tests.client.virtual_time import simulated
 from tests.interbroker.place import Place
 
@@ -114,3 +119,56 @@ async def test_a_connection_that_opens_during_the_close_is_closed() -> None:
 
     with pytest.raises(KafkaError, match="stopping"):
         await connecting
+
+
+def secured(place: Place) -> BrokerConnections:
+    """Connections of a broker that authenticates at the others, as the user `broker`."""
+    security = SecuritySettings(
+        security_protocol="SASL_PLAINTEXT", sasl_mechanism="PLAIN", sasl_username="broker", sasl_password="geheim"
+    )
+    for broker in place.network.brokers.values():
+        broker.versions |= {by_name("SaslHandshake").key: (0, 1), by_name("SaslAuthenticate").key: (0, 2)}
+    return BrokerConnections(
+        1, "REPLICATION", lambda: place.image, socket_timeout_ms=1000, network=place.network, security=security
+    )
+
+
+async def agree(broker: Broker, request: SaslHandshakeRequest) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(mechanisms=[request.mechanism])
+
+
+@simulated
+async def test_a_broker_authenticates_at_the_others_before_any_other_request() -> None:
+    place = Place()
+    connections = secured(place)
+    other = place.network.brokers[2]
+
+    async def accept(broker: Broker, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+        return SaslAuthenticateResponse()
+
+    other.script("SaslHandshake", agree)
+    other.script("SaslAuthenticate", accept)
+    connection = await connections.connection(2, "fetcher-0")
+    await connection.send(MetadataRequest(topics=[]), MetadataResponse)
+
+    [token] = other.received(SaslAuthenticateRequest)
+    assert bytes(token.auth_bytes) == b"\0broker\0geheim"
+    assert isinstance(other.requests[-1], MetadataRequest)
+    await connections.close()
+
+
+@simulated
+async def test_a_broker_that_is_refused_raises_the_words_of_the_other_and_no_secret() -> None:
+    place = Place()
+    connections = secured(place)
+
+    async def refuse(broker: Broker, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+        return SaslAuthenticateResponse(ErrorCode.SASL_AUTHENTICATION_FAILED, "Invalid credentials")
+
+    place.network.brokers[3].script("SaslHandshake", agree)
+    place.network.brokers[3].script("SaslAuthenticate", refuse)
+    with pytest.raises(AuthenticationFailedError, match=r"PLAIN at .* \(broker 3\): .*Invalid cred") as error:
+        await connections.connection(3, "fetcher-0")
+
+    assert "geheim" not in str(error.value)
+    await connections.close()
