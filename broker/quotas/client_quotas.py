@@ -67,10 +67,9 @@ class ClientQuotas:
         if not self._limits:
             self._uses.clear()
 
-    def limit(self, kind: str, user: str, client_id: str) -> float | None:
-        """Return the limit of a client; None if it has none."""
-        found = self._limits.find(kind, user, client_id)
-        return None if found is None else found.value
+    def forget(self) -> None:
+        """Remove what clients have used: all begin with full quotas."""
+        self._uses.clear()
 
     def find(self, kind: str, user: str, client_id: str, now: float) -> Usage | None:
         """Return what a client has used of its quota; None if it has no quota of this kind."""

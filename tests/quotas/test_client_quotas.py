@@ -44,12 +44,21 @@ def test_a_changed_quota_holds_at_once_and_a_removed_one_no_more() -> None:
 
     made.set({entity_of([("client-id", "app")]): {KIND: 50.0}})
     assert found(made, KIND, "alice", "app", 0.0).throttle_ms(0.0) == 10_000
-    assert made.limit(KIND, "alice", "app") == 50
+    assert found(made, KIND, "alice", "app", 0.0).limit == 50
 
     made.set({})
     assert made.find(KIND, "alice", "app", 0.0) is None
     assert not made
     assert len(made) == 0
+
+
+def test_what_was_used_can_be_forgotten() -> None:
+    made = quotas()
+    found(made, KIND, "alice", "app", 0.0).charge(2000, 0.0)
+
+    made.forget()
+
+    assert found(made, KIND, "alice", "app", 0.0).throttle_ms(0.0) == 0
 
 
 def test_invented_client_ids_take_bounded_memory_and_do_not_disturb_one_that_is_in_use() -> None:

@@ -186,6 +186,7 @@ class Snapshots:
         await self._restore_metadata(snapshot, services.metadata)
         await partitions.settled()
         services.fetch_sessions.clear()
+        services.throttling.quotas.forget()
         await services.groups.reload()
         await services.transactions.reload()
 

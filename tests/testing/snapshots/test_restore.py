@@ -14,6 +14,7 @@ from odradek.broker.testing.snapshots import Snapshots
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_configs import AlterConfigsRequest
 from tests.handlers.group_members import GroupMember, find_coordinator
+from tests.handlers.quotas import describe, set_quota
 from tests.handlers.requests import (
     batch,
     create,
@@ -355,3 +356,23 @@ async def test_a_failed_broker_is_refused_with_what_to_do(broker: Broker, snapsh
 
     with pytest.raises(RuntimeError, match="copy_to"):
         await snapshots.restore(state)
+
+
+async def test_client_quotas_come_back_and_what_clients_used_does_not(
+    broker: Broker, snapshots: Snapshots, wire: Wire
+) -> None:
+    await create(wire, "t")
+    quota: list[tuple[str, str | None]] = [("user", "ANONYMOUS")]
+    await set_quota(wire, quota, ("producer_byte_rate", 1000.0))
+    state = await snapshots.snapshot()
+    await set_quota(wire, quota, ("producer_byte_rate", 500.0), ("consumer_byte_rate", 1.0))
+    response = await wire.ask(produce_request("t", batch(b"x" * 9000)), 9)
+    assert response.throttle_time_ms > 0
+
+    await snapshots.restore(state)
+
+    async with Wire("127.0.0.1", broker.port) as again:
+        (entry,) = (await again.ask(describe(), 1)).entries
+        assert [(value.key, value.value) for value in entry.values] == [("producer_byte_rate", 1000.0)]
+        response = await again.ask(produce_request("t", batch(b"x" * 9000)), 9)
+        assert response.throttle_time_ms == 0
