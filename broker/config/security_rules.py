@@ -114,11 +114,27 @@ def _between_brokers(config: BrokerConfig) -> Iterator[str]:
         elif config.inter_broker_listener not in names:
             yield f"{protocol}: no listener has the name {config.inter_broker_listener}: {', '.join(names)}"
     if config.metadata_etcd_endpoints and config.inter_broker_listener in names:
-        its_protocol = config.security_protocol(config.inter_broker_listener)
-        if its_protocol != "PLAINTEXT":
+        yield from _login_of_brokers(config)
+
+
+def _login_of_brokers(config: BrokerConfig) -> Iterator[str]:
+    listener, mechanism = config.inter_broker_listener, config.sasl_mechanism_inter_broker_protocol
+    if not config.security_protocol(listener).startswith("SASL"):
+        return
+    name = "sasl.mechanism.inter.broker.protocol"
+    if mechanism not in _WITH_PASSWORDS:
+        yield f"{name} = {mechanism}: brokers log in to each other with one of {', '.join(_WITH_PASSWORDS)}"
+    elif mechanism not in config.listener(listener).sasl_enabled_mechanisms:
+        yield f"{name} = {mechanism}: sasl.enabled.mechanisms of {listener} must have it"
+    else:
+        try:
+            entry = jaas_entry(config, listener, mechanism)
+        except JaasError:
+            return  # reported for the listener
+        if entry is None or not {"username", "password"} <= entry.options.keys():
             yield (
-                f"inter.broker.listener.name: {config.inter_broker_listener} has the protocol {its_protocol}; among"
-                " themselves brokers of a cluster can only use a listener with PLAINTEXT, in a network of their own"
+                f"{PREFIX}{listener.lower()}.{mechanism.lower()}.sasl.jaas.config: set username and password, by which"
+                " brokers know each other"
             )
 
 

@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `connections` | the connections, one for each broker and purpose, at the listener that brokers use among themselves |
+| `security` | TLS and SASL of these connections, from the properties of that listener |
 | `leader_connection` | the connection of a fetcher, which replicates from a leader |
 | `transactions` | the requests of transactions: markers, partitions |
 | `row_batches` | rows of many callers in few requests |

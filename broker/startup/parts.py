@@ -255,6 +255,7 @@ def _throttling(config: BrokerConfig, clock: Clock, metadata: Metadata) -> Throt
 
 def _replication(base: Foundation, metadata: Metadata, partitions: Partitions) -> Replication:
     from odradek.broker.interbroker.replication import Replication  # a broker alone needs no client
+    from odradek.broker.interbroker.security import security_between_brokers
 
     return Replication(
         metadata,
@@ -263,6 +264,7 @@ def _replication(base: Foundation, metadata: Metadata, partitions: Partitions) -
         tasks=base.tasks,
         metrics=base.metrics,
         network=base.machine.network,
+        security=security_between_brokers(base.config),
     )
 
 

@@ -17,6 +17,7 @@ SASL = {"listeners": "SASL_PLAINTEXT://127.0.0.1:9092"}
 PLAIN = SASL | {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": USERS}
 OAUTH = SASL | {"sasl.enabled.mechanisms": "OAUTHBEARER"}
 SSL = {"listeners": "SSL://127.0.0.1:9092", "ssl.keystore.location": "/k", "ssl.keystore.type": "PEM"}
+CLUSTER = PLAIN | {"metadata.etcd.endpoints": "127.0.0.1:2379", "node.id": "1"}
 REMOTE = {"listeners": "SASL_PLAINTEXT://0.0.0.0:9092", "sasl.enabled.mechanisms": "SCRAM-SHA-512"}
 
 
@@ -58,6 +59,9 @@ def refusals(settings: dict[str, str]) -> list[str]:
         (SSL | {"ssl.enabled.protocols": ""}, "names no version"),
         (SSL | {"ssl.client.auth": "required"}, "set ssl.truststore.location"),
         (SSL | {"ssl.engine.factory.class": "org.example.Mine"}, "no class is loaded"),
+        (CLUSTER, "brokers log in to each other with one of PLAIN"),
+        (CLUSTER | {"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256"}, "mechanisms of SASL_PLAINTEXT must have"),
+        (CLUSTER | {"sasl.mechanism.inter.broker.protocol": "PLAIN"}, "set username and password"),
         ({"security.inter.broker.protocol": "SSL"}, "no listener has the name SSL: PLAINTEXT"),
         ({"security.inter.broker.protocol": "PLAINTEXT", "inter.broker.listener.name": "PLAINTEXT"}, "remove one"),
     ],

@@ -170,8 +170,8 @@ async def test_min_insync_replicas_is_the_same_for_all_brokers(wire: Wire) -> No
 # clients authenticate is not for clients to change.
 REFUSED_HERE = {
     *("log.cleaner.threads", "config.providers", "metric.reporters"),
-    *("sasl.enabled.mechanisms", "sasl.jaas.config"),
-    *("ssl.cipher.suites", "ssl.client.auth", "ssl.enabled.protocols"),
+    *("sasl.enabled.mechanisms", "sasl.jaas.config", "sasl.mechanism.inter.broker.protocol"),
+    *("ssl.cipher.suites", "ssl.client.auth", "ssl.enabled.protocols", "ssl.endpoint.identification.algorithm"),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from odradek.broker.config.bounds import at_least, one_of
-from odradek.broker.config.property import Property, Table
+from odradek.broker.config.property import Property, SecuredProperty, Table
 from odradek.broker.config.types import (
     BOOLEAN,
     INT,
@@ -136,6 +136,11 @@ class ReplicationProperties(Table):
         one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
         doc="The listener at which the other brokers connect, if it has the name of its protocol. "
         "inter.broker.listener.name names any listener, and only one of the two may be set.",
+    )
+    sasl_mechanism_inter_broker_protocol = SecuredProperty(
+        "sasl.mechanism.inter.broker.protocol", STRING, "GSSAPI", dynamic=True,
+        doc="The mechanism with which brokers log in to each other: PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512, with "
+        "username and password of that mechanism's sasl.jaas.config.",
     )
     num_replica_fetchers = Property(
         "num.replica.fetchers", INT, 1, at_least(1), dynamic=True,

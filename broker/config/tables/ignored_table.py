@@ -30,8 +30,7 @@ TABLE = {
         sasl.kerberos.service.name  STRING  null  dynamic
         sasl.kerberos.ticket.renew.jitter  DOUBLE  0.05  dynamic
         sasl.kerberos.ticket.renew.window.factor  DOUBLE  0.8  dynamic""",
-    "it is about this broker as a client of others, whose listener has the protocol PLAINTEXT so far": """
-        ssl.endpoint.identification.algorithm  STRING  https  dynamic
+    "brokers log in to each other with the username and password of sasl.jaas.config": """
         sasl.client.callback.handler.class  CLASS  null
         sasl.login.callback.handler.class  CLASS  null
         sasl.login.class  CLASS  null
@@ -43,7 +42,6 @@ TABLE = {
         sasl.login.refresh.window.jitter  DOUBLE  0.05  dynamic
         sasl.login.retry.backoff.max.ms  LONG  10000
         sasl.login.retry.backoff.ms  LONG  100
-        sasl.mechanism.inter.broker.protocol  STRING  GSSAPI  dynamic
         sasl.oauthbearer.assertion.algorithm  STRING  RS256  (case insensitive) [ES256, RS256]
         sasl.oauthbearer.assertion.claim.aud  STRING  null
         sasl.oauthbearer.assertion.claim.exp.seconds  INT  300  [0,...,86400]

@@ -79,6 +79,10 @@ class TlsProperties(Table):
         "ssl.allow.san.changes", BOOLEAN, False,
         doc="Whether it may lack alternative names that the other one has.",
     )
+    ssl_endpoint_identification_algorithm = SecuredProperty(
+        "ssl.endpoint.identification.algorithm", STRING, "https", dynamic=True,
+        doc="Whether this broker checks that the certificate of another one has its name: https; empty: it does not.",
+    )
     ssl_engine_factory_class = SecuredProperty(
         "ssl.engine.factory.class", nullable(CLASS), None, dynamic=True,
         doc="Must be unset or org.apache.kafka.common.security.ssl.DefaultSslEngineFactory: no class is loaded.",
