@@ -19,7 +19,7 @@ from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
 from odradek.broker.coordinator.group_type import MayDescribe
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.rights import check, refuse, topic_filter
+from odradek.broker.request.rights import check, refused, topic_filter
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.security.access.resources import Operation, ResourceType
@@ -49,7 +49,7 @@ def _check_topics_and_submit(
     for name in request.subscribed_topic_names or ():
         yield
         if not may_describe(name):
-            raise refuse(services, context, Operation.DESCRIBE, ResourceType.TOPIC, name)
+            raise refused(services, context, Operation.DESCRIBE, ResourceType.TOPIC, name)
     return _submit(services, context, request, may_describe)
 
 

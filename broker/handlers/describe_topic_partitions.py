@@ -20,10 +20,10 @@ from odradek.broker.metadata.administration.topic_names import INTERNAL_TOPICS
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.request.authorized_operations import NOT_REQUESTED, operations_on_topic
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.rights import allows_on_topic
+from odradek.broker.request.rights import allows_on_topic, refused
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -83,7 +83,7 @@ def _page(
         if limit == 0:
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=Cursor(name, 0))
         if not is_visible:
-            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            code = refused(services, context, Operation.DESCRIBE, ResourceType.TOPIC, name).code
             topics.append(DescribeTopicPartitionsResponseTopic(code, name, topic_authorized_operations=NOT_REQUESTED))
             continue
         topic = image.topics.get(name)

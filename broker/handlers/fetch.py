@@ -97,16 +97,17 @@ def handle(
     replica_id, broker_epoch = request.replica_id, _NO_BROKER_EPOCH
     if context.api_version >= _FIRST_VERSION_WITH_REPLICA_STATE:
         replica_id, broker_epoch = request.replica_state.replica_id, request.replica_state.replica_epoch
-    rights = FetchRights(services, context, replica_id)
+    rights: FetchRights | None = None
+    if replica_id >= 0 or services.authorizer is not None:
+        rights = FetchRights(services, context, replica_id)
+        replica_id = rights.replica_id
     owner = context.connection.principal
     try:
-        fetch = services.fetch_sessions.begin(
-            request, context.api_version, from_follower=rights.replica_id >= 0, owner=owner
-        )
+        fetch = services.fetch_sessions.begin(request, context.api_version, from_follower=replica_id >= 0, owner=owner)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
-    fetch = with_quotas(fetch, services, context, rights.replica_id)
-    reading = _Reading(services, context, request, fetch, rights, broker_epoch)
+    fetch = with_quotas(fetch, services, context, replica_id)
+    reading = _Reading(services, context, request, fetch, replica_id, broker_epoch, rights)
     if len(fetch.partitions) > _LONG:
         return _answer_in_slices(services, context, request, reading)
     rows = reading.read()
@@ -169,8 +170,9 @@ class _Reading:
         context: RequestContext,
         request: FetchRequest,
         fetch: Fetch,
-        rights: FetchRights,
+        replica_id: int,
         broker_epoch: int,
+        rights: FetchRights | None,
     ) -> None:
         self.max_bytes = min(request.max_bytes, services.config.fetch_max_bytes, fetch.most_bytes)
         self.min_bytes = min(request.min_bytes, self.max_bytes)
@@ -179,8 +181,8 @@ class _Reading:
         self._context = context
         self._version = context.api_version
         self._fetch = fetch
-        self._rights = None if services.authorizer is None else rights
-        self.replica_id: int = rights.replica_id
+        self._rights = rights
+        self.replica_id = replica_id
         self.sent: dict[Partition, int] = {}
         self._broker_epoch = broker_epoch
         self._is_recorded = False

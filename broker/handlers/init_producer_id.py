@@ -23,7 +23,7 @@ from odradek.broker.coordinator.runtime.events import PendingReply, ProducerIdAn
 from odradek.broker.coordinator.transactions.events import InitProducerId
 from odradek.broker.coordinator.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.rights import allows_on_any, allows_on_cluster, check, refuse
+from odradek.broker.request.rights import allows_on_any, allows_on_cluster, check, refused
 from odradek.broker.request.services import Services
 from odradek.broker.request.transactional_ids import check_transactional_id, submit
 from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
@@ -60,7 +60,7 @@ def _check_rights(services: Services, context: RequestContext, transactional_id:
     elif not allows_on_cluster(services, context, Operation.IDEMPOTENT_WRITE) and not allows_on_any(
         services, context, Operation.WRITE, ResourceType.TOPIC
     ):
-        raise refuse(services, context, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME)
+        raise refused(services, context, Operation.IDEMPOTENT_WRITE, ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def _expected(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:

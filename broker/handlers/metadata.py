@@ -35,11 +35,11 @@ from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicIm
 from odradek.broker.request.authorized_operations import NOT_REQUESTED, operations_on_cluster, operations_on_topic
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import administrator, broker_endpoints
-from odradek.broker.request.rights import allows_on_cluster, allows_on_topic
+from odradek.broker.request.rights import allows_on_cluster, allows_on_topic, refused
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import MutationQuota
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation
+from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
@@ -101,7 +101,7 @@ async def _create_and_respond(
         if may_create_all or allows_on_topic(services, context, Operation.CREATE, name):
             allowed.append(name)
         else:
-            errors[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            errors[name] = refused(services, context, Operation.CREATE, ResourceType.TOPIC, name).code
     missing = allowed
     if len(missing) * services.config.num_partitions > MAX_PARTITIONS:
         _LOG.warning("topics not created: too many partitions for one request", topics=len(missing))
@@ -143,7 +143,7 @@ def _respond(
         if not _may_describe(services, context, name):
             if _wants_all(context, request):
                 continue
-            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            code = refused(services, context, Operation.DESCRIBE, ResourceType.TOPIC, name).code
             topics.append(MetadataResponseTopic(code, name, ZERO_UUID, name in INTERNAL_TOPICS))
             continue
         topic = image.topics.get(name)

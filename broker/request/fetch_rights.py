@@ -14,9 +14,9 @@ from __future__ import annotations
 from odradek.broker.replication.fetch.fetch_session import WantedPartition
 from odradek.broker.replication.partition import NO_REPLICA
 from odradek.broker.request.context import RequestContext
-from odradek.broker.request.rights import allows_on_cluster, refusal_of_topic, refuse
+from odradek.broker.request.rights import error_for, refusal_of, refusal_of_topic
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.fetch import FIRST_VERSION_WITH_TOPIC_IDS
 
@@ -35,7 +35,8 @@ class FetchRights:
         if replica_id >= 0:
             may_follow = context.listener_name == services.config.inter_broker_listener
             if services.authorizer is not None:
-                may_follow = may_follow and allows_on_cluster(services, context, Operation.CLUSTER_ACTION)
+                missing = refusal_of(services, context, Operation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME)
+                may_follow = may_follow and missing is None
                 self._is_refused = not may_follow
             if may_follow:
                 self.replica_id = replica_id
@@ -43,7 +44,7 @@ class FetchRights:
     def refusal_of(self, wanted: WantedPartition) -> KafkaError | None:
         """Return the error of a partition that the sender may not read, by the rules that hold now."""
         if self._is_refused:
-            return refuse(self._services, self._context, Operation.CLUSTER_ACTION, ResourceType.TOPIC, wanted.topic)
+            return error_for(ResourceType.TOPIC)
         if self.replica_id >= 0:
             return None
         by_id = self._context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS

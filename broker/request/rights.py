@@ -43,21 +43,25 @@ _REFUSALS = {
 }
 
 
-def refuse(
+def error_for(resource_type: ResourceType) -> KafkaError:
+    """Return the error of a client without the right on a topic, a group, the cluster or a transactional id."""
+    return KafkaError(*_REFUSALS[resource_type])
+
+
+def refused(
     services: Services, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
 ) -> KafkaError:
-    """Return the error for a client without the right on a topic, a group, the cluster or a transactional id.
+    """Return the error for a refused operation. Every refusal that a client sees passes here, so the audit log has it.
 
-    The audit log has it, with the rule that decided.
+    What only is left out of a list is no refusal, nor is a missing right in place of which another one is enough.
     """
     authorizer = services.authorizer
     if authorizer is not None:
         connection = context.connection
         decision = authorizer.decide(connection.principal, connection.peer_address[0], operation, resource_type, name)
         rule = decision.reason.value if decision.rule is None else str(decision.rule)
-        resource = f"{resource_type.name} {name}"
-        services.audit.refused(context, NAMES[context.api_key], operation.name, resource, rule)
-    return KafkaError(*_REFUSALS[resource_type])
+        services.audit.refused(context, NAMES[context.api_key], operation.name, f"{resource_type.name} {name}", rule)
+    return error_for(resource_type)
 
 
 def allows(
@@ -119,13 +123,13 @@ def check(
 ) -> None:
     """Raise `KafkaError` with the code for the type if the client may not perform `operation` on the resource."""
     if not allows(services, context, operation, resource_type, name):
-        raise refuse(services, context, operation, resource_type, name)
+        raise refused(services, context, operation, resource_type, name)
 
 
 def check_on_cluster(services: Services, context: RequestContext, *operations: Operation) -> None:
     """Raise `KafkaError` CLUSTER_AUTHORIZATION_FAILED if the client may perform none of `operations` on the cluster."""
     if not any(allows_on_cluster(services, context, operation) for operation in operations):
-        raise refuse(services, context, operations[0], ResourceType.CLUSTER, CLUSTER_NAME)
+        raise refused(services, context, operations[0], ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def refusal_of(
@@ -134,7 +138,7 @@ def refusal_of(
     """Return the error that `check` raises, or None."""
     if allows(services, context, operation, resource_type, name):
         return None
-    return refuse(services, context, operation, resource_type, name)
+    return refused(services, context, operation, resource_type, name)
 
 
 def topic_filter(services: Services, context: RequestContext) -> Callable[[str], bool] | None:
@@ -163,7 +167,7 @@ def refusal_of_topic(
     topic = services.metadata.image.topics_by_id.get(topic_id)
     if topic is None or allows_on_topic(services, context, operation, topic.name):
         return None
-    refused = refuse(services, context, operation, ResourceType.TOPIC, topic.name)
+    error = refused(services, context, operation, ResourceType.TOPIC, topic.name)
     if allows_on_topic(services, context, Operation.DESCRIBE, topic.name):
-        return refused
+        return error
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_to_text(topic_id)}")
