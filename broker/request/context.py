@@ -18,11 +18,11 @@ class CloseConnection(Exception):  # noqa: N818 - an instruction, not an error
 
 
 class Decisions(msgspec.Struct, eq=False):
-    """What the authorizer has decided for a principal, as long as its rules have this version (`request.rights`)."""
+    """What the authorizer allows a principal, as long as its rules have this version (`request.rights`)."""
 
     version: int
     principal: Principal
-    allowed: dict[tuple[Operation, ResourceType, str], bool] = {}
+    allowed: set[tuple[Operation, ResourceType, str]] = set()
 
 
 class ConnectionContext(msgspec.Struct, eq=False):

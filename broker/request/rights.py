@@ -11,8 +11,8 @@ whole, on the cluster; handlers check the others with the functions here.
 
 Lists omit what the client may not describe. Differs from Kafka, which confirms the existence of a topic id.
 
-Decisions are kept with the connection until the rules or its principal change. A request that waits is decided again
-when it is answered.
+What is allowed is kept with the connection until the rules or its principal change. Refusals are not, because a client
+can ask for any number of names that it has no right to. A request that waits is decided again when it is answered.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from functools import partial
 
 from odradek.broker.request.context import Decisions, RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.authorizer import Authorizer
 from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
 from odradek.protocol.api import NAMES
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -30,7 +29,7 @@ from odradek.protocol.uuids import uuid_to_text
 
 _MOST_DECISIONS = 4096
 _LONGEST_NAME = 256
-"""Decisions about longer names are not kept, so that those of a connection take a megabyte at most."""
+"""More decisions, and those about longer names, are not kept: those of a connection take two megabytes at most."""
 
 _REFUSALS = {
     ResourceType.TOPIC: (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed."),
@@ -73,28 +72,16 @@ def allows(
         return True
     connection = context.connection
     decisions = connection.decisions
-    if (
-        decisions is None
-        or decisions.version != authorizer.version
-        or decisions.principal is not connection.principal
-        or len(decisions.allowed) >= _MOST_DECISIONS
-    ):
+    if decisions is None or decisions.version != authorizer.version or decisions.principal is not connection.principal:
         decisions = connection.decisions = Decisions(authorizer.version, connection.principal)
     question = (operation, resource_type, name)
-    allowed = decisions.allowed.get(question)
-    if allowed is None:
-        allowed = _decide(authorizer, context, operation, resource_type, name)
-        if len(name) <= _LONGEST_NAME:
-            decisions.allowed[question] = allowed
+    allowed = question in decisions.allowed
+    if not allowed:
+        allowed = authorizer.allows(connection.principal, connection.peer_address[0], operation, resource_type, name)
+        if allowed and len(name) <= _LONGEST_NAME and len(decisions.allowed) < _MOST_DECISIONS:
+            decisions.allowed.add(question)
     services.metrics.authorizations[allowed] += 1
     return allowed
-
-
-def _decide(
-    authorizer: Authorizer, context: RequestContext, operation: Operation, resource_type: ResourceType, name: str
-) -> bool:
-    connection = context.connection
-    return authorizer.allows(connection.principal, connection.peer_address[0], operation, resource_type, name)
 
 
 def allows_on_cluster(services: Services, context: RequestContext, operation: Operation) -> bool:
