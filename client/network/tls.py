@@ -16,6 +16,7 @@ With TLS 1.3 the broker's alerts arrive after the handshake: `alert_error` is fo
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import ssl
 import tempfile
@@ -23,9 +24,11 @@ from pathlib import Path
 from typing import Final
 
 from odradek.client.config import Address
-from odradek.client.errors import AuthenticationFailedError, ClientError, TlsError
+from odradek.client.errors import AuthenticationFailedError, ClientError, ConfigurationError, TlsError
 from odradek.client.security.settings import SecuritySettings
 from odradek.client.security.stores import KeyMaterial, key_material, trusted_certificates
+
+_LOG = logging.getLogger(__name__)
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _WRONG_NAME: Final = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
@@ -40,17 +43,31 @@ _KEY_STORE: Final = "Set ssl_keystore_location to this client's key and a certif
 
 
 class Tls:
-    """The TLS side of one client's connections. The SSL context is made at the first use, which reads the stores."""
+    """The TLS side of one client's connections.
+
+    The SSL context is made at the first use, which reads the stores, and again after a store file has changed, so that
+    a client that runs for months uses its new certificate. If the new files cannot be used, the old context stays.
+    """
 
     def __init__(self, settings: SecuritySettings) -> None:
         self._settings = settings
         self._context: ssl.SSLContext | None = None
+        self._files: tuple[tuple[int, int] | None, ...] = ()  # of the context, or of the last attempt to make one
 
     @property
     def context(self) -> ssl.SSLContext:
-        """Raises ConfigurationError if a store cannot be read."""
+        """The context for a new connection. Raises ConfigurationError if a store cannot be read at the first use."""
+        files = tuple(map(_state_of, (self._settings.ssl_truststore_location, self._settings.ssl_keystore_location)))
         if self._context is None:
-            self._context = make_context(self._settings)
+            self._context, self._files = make_context(self._settings), files
+        elif files != self._files:
+            self._files = files
+            try:
+                self._context = make_context(self._settings)
+            except (ConfigurationError, TlsError) as error:
+                _LOG.warning("%s; the client goes on with the key and trust store from before", error)
+            else:
+                _LOG.info("key and trust store have changed: new connections use them")
         return self._context
 
     async def handshake_error(self, error: ssl.SSLError, address: Address, name: str) -> ClientError:
@@ -154,6 +171,15 @@ async def peer_certificate(address: Address, seconds: float, server_name: str | 
     der = connection.getpeercert(binary_form=True)
     transport.abort()
     return der
+
+
+def _state_of(path: str | None) -> tuple[int, int] | None:
+    """The time and size of a file, which differ after a change; None without one."""
+    try:
+        found = None if path is None else Path(path).stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_mtime_ns, found.st_size)
 
 
 def _load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:

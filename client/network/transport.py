@@ -38,7 +38,7 @@ class TcpNetwork:
     """The network of the operating system, with TLS if the settings have it.
 
     The certificate of a peer has to be for `server_name`, by default the host that is connected to. Key and trust
-    store are read at the first connection; a client that is made again reads them again.
+    store are read at the first connection, and again when their files have changed.
     """
 
     def __init__(self, security: SecuritySettings | None = None, server_name: str | None = None) -> None:

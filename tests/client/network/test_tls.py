@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 import socket
 import ssl
@@ -18,7 +19,7 @@ import pytest
 from odradek.client import AuthenticationFailedError, ConfigurationError, ConnectionLostError, TlsError
 from odradek.client.config import Address
 from odradek.client.network.connection import open_connection
-from odradek.client.network.tls import make_context, peer_certificate
+from odradek.client.network.tls import Tls, make_context, peer_certificate
 from odradek.client.network.transport import TcpNetwork, connect
 from odradek.client.security.certificate import names_of, summary_of
 from odradek.client.security.settings import SecuritySettings
@@ -233,6 +234,31 @@ def test_a_key_that_does_not_fit_its_certificate(tmp_path: Path) -> None:
     one, other = AUTHORITY.issue("one"), AUTHORITY.issue("other")
     with pytest.raises(TlsError, match="key and certificate do not fit"):
         make_context(settings(ssl_keystore_key=one.key_pem(), ssl_keystore_certificate_chain=other.certificate_pem))
+
+
+def test_a_context_follows_its_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    trusted, key = tmp_path / "ca.pem", tmp_path / "client.pem"
+    trusted.write_text(AUTHORITY.pem)
+    AUTHORITY.issue("one").write_pem(key)
+    used = settings(
+        ssl_truststore_certificates=None, ssl_truststore_location=str(trusted), ssl_keystore_location=str(key)
+    )
+    tls = Tls(used)
+    first = tls.context
+    assert tls.context is first
+    key.write_text("not finished")
+    with caplog.at_level(logging.WARNING):
+        assert tls.context is first
+        assert tls.context is first
+    assert caplog.text.count("the client goes on with the key and trust store from before") == 1
+    AUTHORITY.issue("two").write_pem(key)
+    second = tls.context
+    assert second is not first
+    trusted.write_text(AUTHORITY.pem * 2)
+    third = tls.context
+    assert third is not second
+    trusted.unlink()
+    assert tls.context is third
 
 
 def test_the_key_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
