@@ -53,7 +53,9 @@ def fetch_token(credentials: ClientCredentials, context: SSLContext | None = Non
             "Accept": "application/json",
         },
     )
-    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirects())
+    # A proxy of the environment gets only what TLS encrypts.
+    proxies = [] if url.startswith("https:") else [urllib.request.ProxyHandler({})]
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirects(), *proxies)
     began = time.time()
     try:
         with opener.open(request, timeout=_SECONDS) as response:

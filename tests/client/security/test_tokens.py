@@ -6,20 +6,25 @@ import asyncio
 import base64
 import json
 import logging
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from odradek.client.errors import AuthenticationFailedError, BrokerUnreachableError, ClientError, ConfigurationError
+from odradek.client.network.tls import context_for_the_web
 from odradek.client.security.client_credentials import fetch_token
 from odradek.client.security.credentials import ClientCredentials, ProvidedTokens, UnsecuredTokens
+from odradek.client.security.settings import SecuritySettings
 from odradek.client.security.tokens import TokenSource
 from tests.client.provoked_errors import provokes
+from tests.peers.certificates import Authority
 
 
 class Endpoint(HTTPServer):
@@ -34,7 +39,8 @@ class Endpoint(HTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/token"
+        scheme = "https" if isinstance(self.socket, ssl.SSLSocket) else "http"
+        return f"{scheme}://localhost:{self.server_port}/token"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -120,6 +126,25 @@ def test_the_secret_follows_no_redirect(endpoint: Endpoint) -> None:
 def test_the_secret_goes_nowhere_but_to_https(url: str) -> None:
     with pytest.raises(ConfigurationError, match="sasl_oauthbearer_token_endpoint_url"):
         fetch_token(credentials(url))
+
+
+def test_the_secret_goes_through_no_proxy_in_plain_text(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert fetch_token(credentials(endpoint.url))[0] == "t0ken"
+
+
+def test_an_https_server_has_a_certificate_that_the_trust_store_vouches_for(endpoint: Endpoint, tmp_path: Path) -> None:
+    authority = Authority()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(authority.issue("auth", ["localhost"]).write_pem(tmp_path / "auth.pem"))
+    endpoint.socket = server.wrap_socket(endpoint.socket, server_side=True)
+    trusting = SecuritySettings(security_protocol="SSL", ssl_truststore_certificates=authority.pem)
+    assert fetch_token(credentials(endpoint.url), context_for_the_web(trusting))[0] == "t0ken"
+    for context in (None, context_for_the_web(SecuritySettings())):
+        with pytest.raises(BrokerUnreachableError, match="CERTIFICATE_VERIFY_FAILED"):
+            fetch_token(credentials(endpoint.url), context)
+    assert len(endpoint.requests) == 1
 
 
 def test_a_server_that_is_not_there() -> None:
