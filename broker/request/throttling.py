@@ -50,7 +50,6 @@ _WRITE_TXN_MARKERS: Final = 27
 _FIRST_VERSION_OF_BROKERS: Final = 4  # of AddPartitionsToTxn
 _PERCENT: Final = 100.0
 _UNLIMITED: Final = 0x7FFF_FFFF
-_EXCEEDED: Final = "The throttling quota has been exceeded."  # Kafka's text
 
 
 class Throttling:
@@ -194,7 +193,7 @@ class MutationQuota:
         now = self._monotonic()
         if self._is_strict and usage.throttle_ms(now):
             self._is_exceeded = True
-            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, _EXCEEDED)
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "")  # without a text, as in Kafka
         usage.charge_unchecked(partitions, now)
         self._is_exceeded = not self._is_strict and usage.throttle_ms(now) > 0
 

@@ -154,7 +154,7 @@ async def test_topics_over_the_quota_are_refused_from_version_6_on(timed: Timed)
     response = await timed.app.ask(topics("a", "b", "c", partitions=8), 7)
 
     assert codes(response.topics) == [ErrorCode.NONE, ErrorCode.NONE, REFUSED]
-    assert response.topics[2].error_message == "The throttling quota has been exceeded."
+    assert response.topics[2].error_message is None
     assert response.throttle_time_ms == pytest.approx(5000, rel=0.05)
     again = await answer_after(timed, topics("c", partitions=1), 7, 5)
     assert (codes(again.topics), again.throttle_time_ms) == ([ErrorCode.NONE], 0)

@@ -35,6 +35,7 @@ SCRIPTS = {
     "descriptions": cluster.DESCRIPTIONS,
     "security": cluster.SECURITY,
     "client quotas": quotas.QUOTAS,
+    "quotas of mutations": quotas.MUTATIONS,
     "configs of topics": configs.OF_TOPICS,
     "configs of brokers": configs.OF_BROKERS,
     "configs of groups": configs.OF_GROUPS,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasRequest
+from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.handlers.quotas import ANY, DEFAULT, EXACT, Part, alter, describe, entry
 from tests.interop.differential.playing import Step, accepted
 
@@ -140,3 +144,53 @@ FILTERS = [
     ),
 ]
 QUOTAS = [*VALUES, *ENTITIES, *CHANGES, *FILTERS]
+
+_EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+
+
+def _codes(answer: Any) -> Any:
+    """The codes of the rows, the texts of those over the quota, and whether the client is throttled."""
+    rows = next(
+        rows for name in ("topics", "results", "responses") if (rows := getattr(answer, name, None)) is not None
+    )
+    texts = [(int(row.error_code), row.error_message if row.error_code == _EXCEEDED else None) for row in rows]
+    return [sorted(texts, key=str), answer.throttle_time_ms > 0]
+
+
+def _create(version: int, *sizes: tuple[str, int], validate_only: bool = False) -> Step:
+    topics = [CreatableTopic(name, partitions, 1) for name, partitions in sizes]
+    return Step(CreateTopicsRequest(topics, 30_000, validate_only), version, counts=_codes)
+
+
+def _grow(version: int, *sizes: tuple[str, int]) -> Step:
+    topics = [CreatePartitionsTopic(name, count, None) for name, count in sizes]
+    return Step(CreatePartitionsRequest(topics, 30_000), version, counts=_codes)
+
+
+def _delete(version: int, *names: str) -> Step:
+    states = [DeleteTopicState(name) for name in names] if version >= 6 else []
+    return Step(DeleteTopicsRequest(states, [] if states else list(names), 30_000), version, counts=_codes)
+
+
+ANONYMOUS: list[Part] = [("user", "ANONYMOUS")]
+# Five tokens a second, and 55 at first. After that, each request begins with no more tokens than came while the other
+# server was slow: its first topic overdraws the bucket unless that took three seconds, and its second one is refused.
+MUTATIONS = [
+    _create(7, ("m1", 1), ("m2", 1), ("m3", 1)),
+    _alter(ANONYMOUS, (MUTATION, 5.0)),
+    *[_find(("user", EXACT, "ANONYMOUS"))] * 3,
+    _create(7, ("m4", 60), ("m5", 1)),
+    _create(7, ("m1", 60), ("m5", 15), ("m6", 1)),
+    _create(6, ("m7", 15), ("m8", 1), validate_only=True),
+    _create(5, ("m7", 15), ("m8", 1)),
+    _grow(3, ("m1", 16), ("m2", 2)),
+    _grow(2, ("m2", 16), ("m3", 2)),
+    _grow(3, ("m1", 1), ("m2", 31), ("m3", 3)),
+    _delete(6, "m1", "m7"),
+    _delete(5, "m2", "m5", "none"),
+    _delete(4, "m4", "m3"),
+    _alter(ANONYMOUS, (MUTATION, None)),
+    *[_find(("user", EXACT, "ANONYMOUS"))] * 3,
+    # Which of two topics was deleted depends on Kafka's hash tables: none is left to other scripts.
+    *[_delete(6, *(f"m{number}" for number in range(1, 9)))._replace(counts=lambda answer: None)] * 2,
+]
