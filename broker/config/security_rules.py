@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LOOPBACK = ("localhost", "127.", "::1")
 _WITH_PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _CLASSES = "org.apache.kafka.common.security"
-UNSECURED_VALIDATOR = f"{_CLASSES}.oauthbearer.OAuthBearerUnsecuredValidatorCallbackHandler"
+UNSECURED_VALIDATOR = f"{_CLASSES}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
 """The callback handler of Kafka that believes every token."""
 _CALLBACK_HANDLERS = {
     "PLAIN": (f"{_CLASSES}.plain.internals.PlainServerCallbackHandler",),
