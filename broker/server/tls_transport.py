@@ -38,8 +38,8 @@ RECORD: Final = 16 * 1024
 PIECE: Final = 8 * RECORD
 """The bytes of a file that are read at once: they stay in the processor's cache until they are encrypted."""
 _CORK: Final[int | None] = getattr(socket, "TCP_CORK", None)
-"""Linux only. Records that are sent one by one wake the peer one by one: without this, a fetch of 1 MiB takes the broker
-0.70 ms of CPU, not 0.53."""
+"""Linux only. Records that are sent one by one wake the peer one by one: without this, a fetch of 1 MiB takes the
+broker 0.70 ms of CPU, not 0.53."""
 _MOST_KEPT: Final = 1024
 """The most bytes that `send_more` keeps: the rest of the record is for the bytes that follow."""
 
