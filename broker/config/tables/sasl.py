@@ -37,8 +37,8 @@ class SaslProperties(Table):
     sasl_server_callback_handler_class = SecuredProperty(
         "sasl.server.callback.handler.class", nullable(CLASS), None,
         doc="For OAUTHBEARER the class of Kafka whose behaviour is wanted: …oauthbearer.OAuthBearerValidatorCallback"
-        "Handler, or …oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler, which believes every "
-        "token and is accepted on loopback only. No class is loaded.",
+        "Handler, or …oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler, which believes "
+        "every token and is accepted on loopback only. No class is loaded.",
     )
     sasl_server_max_receive_size = SecuredProperty(
         "sasl.server.max.receive.size", INT, 524_288,
