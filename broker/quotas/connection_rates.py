@@ -57,10 +57,10 @@ class AddressRates:
         """Replace all quotas; those of other entities are passed over."""
         self._limits = {}
         for entity, values in quotas.items():
-            if entity[0][0] != IP or CONNECTION_CREATION_RATE not in values:
-                continue
-            name = entity[0][1]
-            self._limits[name if name is None else canonical_address(name) or name] = values[CONNECTION_CREATION_RATE]
+            limit = values.get(CONNECTION_CREATION_RATE, 0)
+            if entity[0][0] == IP and limit > 0:
+                name = entity[0][1]
+                self._limits[name if name is None else canonical_address(name) or name] = limit
         if not self._limits:
             self._uses.clear()
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from odradek.broker.quotas.entities import CLIENT_ID, IP, USER, Entity
+from odradek.broker.quotas.entities import CLIENT_ID, CLIENT_KINDS, IP, USER, Entity
 
 ABSENT: Final = ""  # an entity without this type; no name is empty
 DEFAULT: Final = None
@@ -47,7 +47,8 @@ class Limits:
                 continue
             key = names.get(USER, ABSENT), names.get(CLIENT_ID, ABSENT)
             for kind, value in values.items():
-                self._tables.setdefault(kind, {})[key] = value
+                if kind in CLIENT_KINDS and value > 0:  # others were stored by another version
+                    self._tables.setdefault(kind, {})[key] = value
 
     def __bool__(self) -> bool:
         return bool(self._tables)

@@ -62,3 +62,7 @@ def test_without_quotas_of_clients_there_is_nothing_to_find() -> None:
     assert not Limits({})
     assert not Limits({entity_of([("ip", "192.0.2.7")]): {"connection_creation_rate": 1.0}})
     assert Limits({entity_of([("user", None)]): {KIND: 1.0}})
+
+
+def test_limits_that_another_version_stored_have_no_effect() -> None:
+    assert not Limits({entity_of([("user", None)]): {KIND: 0.0, "unknown_rate": 5.0}})

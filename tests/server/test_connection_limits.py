@@ -68,9 +68,16 @@ async def ask(client: Client) -> None:
     await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
 
 
+def limit(serving: Serving, listener: str, limits: ListenerLimits) -> None:
+    """Do what a change of the listener's properties does."""
+    serving.connections.limits.of_listeners = {listener: limits}
+    for notify in serving.connections.on_room:
+        notify()
+
+
 async def test_a_listener_has_a_limit_of_its_own_and_the_other_goes_on(serve: Serve) -> None:
     serving = await serve(**TWO_LISTENERS)
-    serving.connections.limits.of_listeners = {"OUTSIDE": ListenerLimits(max_connections=1)}
+    limit(serving, "OUTSIDE", ListenerLimits(max_connections=1))
     first, waiting, inside = [await connect(serving, name) for name in ("OUTSIDE", "OUTSIDE", "INSIDE")]
     await ask(first)
     await waiting.send(A_REQUEST)
@@ -78,6 +85,18 @@ async def test_a_listener_has_a_limit_of_its_own_and_the_other_goes_on(serve: Se
     assert serving.metrics.listener("OUTSIDE").open == 1
 
     first.close()
+
+    await waiting.receive_frame()
+
+
+async def test_waiting_clients_of_a_listener_are_accepted_when_its_limit_is_raised(serve: Serve) -> None:
+    serving = await serve(**TWO_LISTENERS)
+    limit(serving, "OUTSIDE", ListenerLimits(max_connections=1))
+    first, waiting = await connect(serving, "OUTSIDE"), await connect(serving, "OUTSIDE")
+    await ask(first)
+    await waiting.send(A_REQUEST)
+
+    limit(serving, "OUTSIDE", ListenerLimits(max_connections=2))
 
     await waiting.receive_frame()
 
@@ -131,7 +150,7 @@ async def test_connections_are_accepted_at_a_rate(serve: Serve) -> None:
 
 async def test_the_rate_of_a_listener_does_not_hold_up_the_other_nor_that_of_the_broker_its_own(serve: Serve) -> None:
     serving = await serve(max_connection_creation_rate="1", quota_window_num="2", **TWO_LISTENERS)
-    serving.connections.limits.of_listeners = {"INSIDE": ListenerLimits(max_creation_rate=5)}
+    limit(serving, "INSIDE", ListenerLimits(max_creation_rate=5))
     serving.connections.timers = ManualTimers()
     for name, count in ("OUTSIDE", 2), ("INSIDE", 6):  # the last of each is over its limit
         for _ in range(count):
