@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from odradek.broker.quotas.entities import IP, TYPES, Entity
+from odradek.broker.quotas.entities import IP, TYPES, Entity, shown
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
@@ -75,9 +75,9 @@ def _check(components: Sequence[ComponentData]) -> None:
         if not kind:
             raise _invalid("Invalid empty entity type.")
         if kind in seen:
-            raise _invalid(f"Entity type {kind} cannot appear more than once in the filter.")
+            raise _invalid(f"Entity type {shown(kind)} cannot appear more than once in the filter.")
         if kind not in TYPES:
-            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {shown(kind)}")
         if match_type not in _NAMES:
             raise _invalid(f"Unknown match type {match_type}")
         if match_type == _EXACT and component.match is None:

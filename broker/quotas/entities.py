@@ -48,6 +48,7 @@ class Number(NamedTuple):
 _DOUBLE: Final = Number("DOUBLE", None)
 _LONG: Final = Number("LONG", 2**63 - 1)
 _INT: Final = Number("INT", 2**31 - 1)
+_LONGEST_SHOWN: Final = 256
 _EPSILON: Final = 1e-6  # Kafka's: a value may be that much above a whole number
 
 CLIENT_KINDS: Final[Mapping[str, Number]] = {
@@ -70,7 +71,7 @@ def entity_problem(entity: Entity) -> str | None:
         return "Invalid empty client quota entity"
     for kind, name in entity:
         if kind not in TYPES:
-            return f"Unhandled client quota entity type: {kind}"
+            return f"Unhandled client quota entity type: {shown(kind)}"
         if name == "":
             return f"Empty {kind} not supported"
         if name is not None and len(name) > LONGEST_NAME:
@@ -82,7 +83,7 @@ def entity_problem(entity: Entity) -> str | None:
         return "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"  # Kafka's text
     address = entity[0][1]
     if address is not None and canonical_address(address) is None:
-        return f"{address} is not a valid IP or resolvable host."
+        return f"{shown(address)} is not a valid IP or resolvable host."
     return None
 
 
@@ -91,7 +92,7 @@ def value_problem(entity: Entity, kind: str, value: float) -> str | None:
     kinds = IP_KINDS if entity[0][0] == IP else CLIENT_KINDS
     number = kinds.get(kind)
     if number is None:
-        return f"Invalid configuration key {kind}"
+        return f"Invalid configuration key {shown(kind)}"
     if value <= 0:
         return f"Quota {kind} must be greater than 0"
     if not math.isfinite(value):
@@ -117,5 +118,10 @@ def canonical_address(text: str) -> str | None:
 
 def describe(entity: Entity) -> str:
     """Return an entity as Kafka writes it in messages."""
-    entries = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in entity)
+    entries = ", ".join(f"{shown(kind)}={'null' if name is None else shown(name)}" for kind, name in entity[:3])
     return f"ClientQuotaEntity(entries={{{entries}}})"
+
+
+def shown(name: str) -> str:
+    """Return a name for a message, whose length is limited: a client may send names of 32,767 bytes."""
+    return name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…"

@@ -98,6 +98,29 @@ async def test_hundreds_of_entities_are_changed_by_one_request(wire: Wire) -> No
     assert len(await quotas(wire)) == 300
 
 
+@pytest.mark.parametrize(
+    "request_",
+    [
+        alter([("x" * 32_000, "a")], (RATE, 1.0)),
+        alter([("ip", "x" * 32_000)], ("connection_creation_rate", 1.0)),
+        alter([("user", "x" * 32_000)], (RATE, 1.0)),
+        alter(ALICE, ("x" * 32_000, 1.0)),
+        AlterClientQuotasRequest([entry([("y" * 32_000, "x" * 32_000)], (RATE, 1.0))] * 2),
+        alter([(f"{number}" * 100, None) for number in range(1000)], (RATE, 1.0)),
+        AlterClientQuotasRequest([entry([(f"{number}" * 50, "x" * 50) for number in range(1000)], (RATE, 1.0))] * 2),
+        alter(ALICE, *((f"{number}", 1.0) for number in range(10_000))),
+    ],
+    ids=lambda request: f"{len(request.entries)} entries",
+)
+async def test_long_names_are_refused_with_short_texts(wire: Wire, request_: AlterClientQuotasRequest) -> None:
+    ((code, text),) = outcome(await wire.ask(request_, 1))
+
+    assert code == INVALID
+    assert text is not None
+    assert len(text) < 1000
+    assert await quotas(wire) == {}
+
+
 async def test_two_changes_at_once_both_apply(wire: Wire) -> None:
     async with Wire(wire.host, wire.port) as other:
         await asyncio.gather(set_quota(wire, ALICE, (RATE, 1.0)), set_quota(other, ALICE, ("consumer_byte_rate", 2.0)))

@@ -59,6 +59,7 @@ async def test_a_filter_finds_entities(
     [
         ([ComponentData("", ANY, None)], INVALID),
         ([ComponentData("team", ANY, None)], ErrorCode.UNSUPPORTED_VERSION),
+        ([ComponentData("x" * 32_000, ANY, None)], ErrorCode.UNSUPPORTED_VERSION),
         ([ComponentData("user", 5, "u")], INVALID),
         ([ComponentData("user", EXACT, None)], INVALID),
         ([ComponentData("user", DEFAULT, "u")], INVALID),
