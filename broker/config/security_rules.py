@@ -47,7 +47,7 @@ _TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 def broken_security_rules(config: BrokerConfig) -> list[str]:
     """Return a sentence for each rule that the configuration breaks."""
-    sentences = [*_access(config), *_between_brokers(config)]
+    sentences = [*_access(config), *_between_brokers(config), *_quotas(config)]
     for endpoint in config.listeners:
         protocol = config.security_protocol(endpoint.name)
         its_config = config.listener(endpoint.name)
@@ -96,6 +96,12 @@ def _access(config: BrokerConfig) -> Iterator[str]:
                     f"super.users has {ANONYMOUS}, and everybody who connects to {endpoint} (listeners) is that user:"
                     " remove it, or give the listener authentication"
                 )
+
+
+def _quotas(config: BrokerConfig) -> Iterator[str]:
+    name = "client.quota.callback.class"
+    if config.declared.get(name):
+        yield f"{name}: no class is loaded, and without it clients would have other quotas than it says: remove it"
 
 
 def _is_open(config: BrokerConfig, endpoint: Endpoint) -> bool:

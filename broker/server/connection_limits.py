@@ -43,7 +43,7 @@ class ListenerLimits(NamedTuple):
 class ConnectionLimits:
     """The limits of one broker, and the numbers that they are compared with. `most` is the limit of descriptors.
 
-    `of_listeners` has the limits that are set for single listeners, by name. `address_rates` are the quotas of addresses.
+    `of_listeners` has the limits that are set for single listeners, by name, `address_rates` the quotas of addresses.
     """
 
     def __init__(self, config: CurrentConfig, most: int) -> None:

@@ -59,6 +59,7 @@ def refusals(settings: dict[str, str]) -> list[str]:
         (SSL | {"ssl.enabled.protocols": ""}, "names no version"),
         (SSL | {"ssl.client.auth": "required"}, "set ssl.truststore.location"),
         (SSL | {"ssl.engine.factory.class": "org.example.Mine"}, "no class is loaded"),
+        ({"client.quota.callback.class": "org.example.Mine"}, "clients would have other quotas"),
         (CLUSTER, "brokers log in to each other with one of PLAIN"),
         (CLUSTER | {"sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-256"}, "mechanisms of SASL_PLAINTEXT must have"),
         (CLUSTER | {"sasl.mechanism.inter.broker.protocol": "PLAIN"}, "set username and password"),
