@@ -28,7 +28,8 @@ import errno
 import os
 import socket
 import ssl
-from typing import Final
+from collections.abc import Callable
+from typing import Final, cast
 
 from odradek.broker.server.transport import RESET, BlockedBySendingError, Buffer
 from odradek.protocol.errors import RemoteProtocolError
@@ -47,10 +48,11 @@ _MOST_KEPT: Final = 1024
 class TlsTransport:
     """See the module. `secured` has finished its handshake; it is non-blocking and belongs to this object."""
 
-    __slots__ = ("_blocked", "_end", "_head", "_socket")
+    __slots__ = ("_blocked", "_end", "_head", "_read", "_socket")
 
     def __init__(self, secured: ssl.SSLSocket) -> None:
         self._socket = secured
+        self._read = cast("Callable[[int, memoryview], int]", secured.read)  # `recv_into` calls it, and is a call more
         self._head = b""  # bytes that `send_more` has taken and OpenSSL has not
         self._blocked = b""  # the record that OpenSSL waits to send; it begins with `_head`
         self._end: Exception | None = None  # raised by the next `recv_into`; EOFError: the end of the stream
@@ -58,12 +60,12 @@ class TlsTransport:
     def recv_into(self, room: memoryview) -> int:
         if self._end is not None:
             return self._raise_end(self._end)
-        receive = self._socket.recv_into
+        read = self._read
         size = len(room)
         received = 0
         try:
             while received < size:
-                count = receive(room[received:] if received else room, size - received)
+                count = read(size - received, room[received:] if received else room)
                 if not count:
                     self._end = EOFError()
                     break
@@ -81,15 +83,17 @@ class TlsTransport:
         return received
 
     def send(self, data: Buffer) -> int:
-        view = memoryview(data)
-        if len(view) <= RECORD:
-            sent = self._send_records(view)
-        else:
-            self._cork(1)
+        if len(data) <= RECORD and not self._blocked and not self._head:  # nearly all responses
             try:
-                sent = self._send_records(view)
-            finally:
-                self._cork(0)
+                return self._socket.send(data)
+            except OSError as error:
+                self._not_sent(error, data)
+                raise _full() from None
+        self._cork(1)
+        try:
+            sent = self._send_records(memoryview(data))
+        finally:
+            self._cork(0)
         if not sent:
             raise _full()
         return sent
@@ -153,19 +157,23 @@ class TlsTransport:
             record = b"".join((head, data[: RECORD - len(head)])) if head else data[:RECORD]
         try:
             written = self._socket.send(record)
-        except ssl.SSLWantWriteError:
-            self._blocked = bytes(record)
-            return None
-        except ssl.SSLWantReadError:
-            raise RemoteProtocolError("TLS: the client renegotiates, which is refused") from None
         except OSError as error:
-            raise _as_peer_error(error) from error
+            self._not_sent(error, record)
+            return None
         self._blocked = b""
         if written < len(head):  # the peer has asked for small records
             self._head = head[written:]
             return 0
         self._head = b""
         return written - len(head)
+
+    def _not_sent(self, error: OSError, record: Buffer) -> None:
+        """Keep a record that the kernel did not take. Raises any other error."""
+        if isinstance(error, ssl.SSLWantReadError):
+            raise RemoteProtocolError("TLS: the client renegotiates, which is refused") from None
+        if not isinstance(error, ssl.SSLWantWriteError):
+            raise _as_peer_error(error) from error
+        self._blocked = bytes(record)
 
     def has_pending(self) -> bool:
         return self._end is not None or self._socket.pending() > 0

@@ -209,7 +209,7 @@ def test_sending_to_a_peer_that_is_gone_is_a_lost_connection(pairs: Callable[...
 class Blocked:
     """OpenSSL's socket in states that a client of Python's `ssl` cannot cause."""
 
-    def recv_into(self, room: memoryview, count: int) -> int:
+    def read(self, count: int, room: memoryview) -> int:
         raise ssl.SSLWantWriteError
 
     def send(self, data: bytes) -> int:
