@@ -280,8 +280,8 @@ async def test_a_start_reads_no_log_of_a_thousand_partitions(tmp_path: Path, mon
     opened: list[str] = []
     os_open = os.open
 
-    def recorded_open(path: str, *how: int) -> int:
-        opened.append(path)
+    def recorded_open(path: str | Path, *how: int) -> int:
+        opened.append(str(path))
         return os_open(path, *how)
 
     monkeypatch.setattr(os, "open", recorded_open)

@@ -153,7 +153,7 @@ def ours(jwks: Path) -> dict[str, Callable[[str], Exchange]]:
         "sasl": Mechanisms(
             [
                 Plain({"alice": "alice-secret"}),
-                Scram(SCRAM_SHA_256, credentials.get, UnknownUsers(bytes(32)), SystemRandomness()),
+                Scram(SCRAM_SHA_256, credentials.get, lambda: UnknownUsers(bytes(32)), SystemRandomness()),
                 OauthBearer(UnsecuredTokens(UnsecuredSettings(), clock)),
             ]
         ).exchange,

@@ -113,6 +113,7 @@ async def test_an_unreachable_broker_is_one_warning_for_each_outage(caplog: pyte
 
 @simulated
 async def test_the_memory_of_a_failed_batch_stays_in_use_while_its_request_is_in_flight() -> None:
+    """CVE-2026-35554: otherwise its bytes could be those of another batch, for another topic, when they are sent."""
     network = ScriptedNetwork()
     [log] = network.create("t")
     gate = Gate()

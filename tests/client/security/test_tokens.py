@@ -24,7 +24,7 @@ from odradek.client.security.credentials import ClientCredentials, ProvidedToken
 from odradek.client.security.settings import SecuritySettings
 from odradek.client.security.tokens import TokenSource
 from tests.client.provoked_errors import provokes
-from tests.peers.certificates import Authority
+from tests.peers.stores import Authority
 
 
 class Endpoint(HTTPServer):

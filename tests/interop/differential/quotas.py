@@ -65,6 +65,16 @@ VALUES = [
     _find(("user", EXACT, "alice")),
     _find(("user", EXACT, "alice"), version=0),
 ]
+_CONSUMERS: list[list[Part]] = [
+    [("user", None)],
+    [("client-id", None)],
+    [("user", None), ("client-id", None)],
+    [("user", "alice"), ("client-id", None)],
+    [("user", None), ("client-id", "c")],
+    [("user", "alice"), ("client-id", "c")],
+    [("client-id", "c"), ("user", "alice")],
+    [("client-id", "c/ d%<default>")],
+]
 ENTITIES = [
     _alter([], (PRODUCER, 5.0)),
     *(_alter([(kind, "")], (PRODUCER, 5.0)) for kind in ("user", "client-id", "ip")),
@@ -78,19 +88,7 @@ ENTITIES = [
         accepted(_alter([("ip", name)], (CREATION, 5.0)), "names are not resolved")
         for name in ("localhost", "7", "1.2.3")
     ),
-    *(
-        _alter(parts, (CONSUMER, 9.0))
-        for parts in (
-            [("user", None)],
-            [("client-id", None)],
-            [("user", None), ("client-id", None)],
-            [("user", "alice"), ("client-id", None)],
-            [("user", None), ("client-id", "c")],
-            [("user", "alice"), ("client-id", "c")],
-            [("client-id", "c"), ("user", "alice")],
-            [("client-id", "c/ d%<default>")],
-        )
-    ),
+    *(_alter(parts, (CONSUMER, 9.0)) for parts in _CONSUMERS),
 ]
 CHANGES = [
     _alter(ALICE, (CREATION, 5.0)),
@@ -143,7 +141,13 @@ FILTERS = [
         )
     ),
 ]
-QUOTAS = [*VALUES, *ENTITIES, *CHANGES, *FILTERS]
+REMOVALS = [
+    *(_alter(parts, (CONSUMER, None)) for parts in _CONSUMERS),
+    *(_alter([("ip", name)], (CREATION, None)) for name in (None, "::1")),
+    accepted(_alter([("ip", "localhost")], (CREATION, None)), "names are not resolved"),
+]
+"""The limits that would hold up the scripts after this one."""
+QUOTAS = [*VALUES, *ENTITIES, *CHANGES, *FILTERS, *REMOVALS]
 
 _EXCEEDED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 

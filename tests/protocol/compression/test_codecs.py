@@ -141,6 +141,7 @@ def test_snappy_streams_may_be_joined() -> None:
     ],
 )
 def test_snappy_lengths_are_checked_before_memory_is_allocated(data: bytes) -> None:
+    """CVE-2023-34455."""
     with pytest.raises(RemoteProtocolError):
         decompress(Codec.SNAPPY, data)
 

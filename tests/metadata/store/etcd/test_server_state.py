@@ -122,7 +122,7 @@ async def _fill(store: EtcdStore) -> list[bytes]:
     """Put large values until the store is full; return their keys."""
     stored: list[bytes] = []
     try:
-        for _ in range(100):
+        for _ in range(1000):  # the size that etcd compares with its quota is updated a while later
             key = uuid4().bytes
             await commit(store, (absent(key),), (Put(key, b"x" * 100_000),))
             stored.append(key)

@@ -168,6 +168,7 @@ def test_an_abort_ends_a_fetch(issuer: tuple[str, ssl.SSLContext]) -> None:
     ],
 )
 def test_a_url_that_is_not_allowed_is_refused(url: str) -> None:
+    """CVE-2025-27817."""
     with pytest.raises(ValueError, match=r".") as raised:
         key_source(url, {"issuer.example"})
     assert "pw" not in str(raised.value)
