@@ -65,7 +65,7 @@ from odradek.broker.startup.metadata_store import (
     store_path,
 )
 from odradek.broker.startup.parts import Foundation, Parts, build
-from odradek.broker.startup.security import listener_tls
+from odradek.broker.startup.security import METRICS_PORT, listener_tls
 from odradek.broker.startup.status_pages import start_status_pages
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
@@ -205,17 +205,17 @@ class Run:
         threads = self._machine.new_threads(asyncio.get_running_loop())
         stack.push_async_callback(threads.close)
         self._tls = await threads.run(partial(listener_tls, self.config, self._clock))
-        if self.config.metrics_port >= 0:
-            self.metrics_port = await start_status_pages(
-                self.config,
-                self.metrics,
-                self._gauges,
-                self._clock,
-                stack,
-                self._why_not_ready,
-                self._remark,
-                port=self.config.metrics_port or self._ports.metrics,
-            )
+        self.metrics_port = await start_status_pages(
+            self.config,
+            self.metrics,
+            self._gauges,
+            self._clock,
+            stack,
+            self._why_not_ready,
+            self._remark,
+            self._tls.get(METRICS_PORT),
+            port=self.config.metrics_port or self._ports.metrics,
+        )
         self._gauges.state = RECOVERY
         store = await self._open_storage(threads)
         tasks = BackgroundTasks(self._fail, partial(waiting.pause, self._clock))

@@ -47,7 +47,7 @@ _TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 def broken_security_rules(config: BrokerConfig) -> list[str]:
     """Return a sentence for each rule that the configuration breaks."""
-    sentences = [*_access(config), *_between_brokers(config), *_quotas(config)]
+    sentences = [*_access(config), *_between_brokers(config), *_quotas(config), *_metrics(config)]
     for endpoint in config.listeners:
         protocol = config.security_protocol(endpoint.name)
         its_config = config.listener(endpoint.name)
@@ -102,6 +102,19 @@ def _quotas(config: BrokerConfig) -> Iterator[str]:
     name = "client.quota.callback.class"
     if config.declared.get(name):
         yield f"{name}: no class is loaded, and without it clients would have other quotas than it says: remove it"
+
+
+def _metrics(config: BrokerConfig) -> Iterator[str]:
+    if config.metrics_ssl_keystore_location is not None:
+        return
+    for name in ("metrics.ssl.keystore.password", "metrics.ssl.truststore.location", "metrics.ssl.truststore.password"):
+        if config.declared.get(name):
+            yield f"{name} is set, and metrics.ssl.keystore.location is not: without it metrics.port does not speak TLS"
+    if config.metrics_token_file is not None and config.metrics_port >= 0 and not is_loopback(config.metrics_host):
+        yield (
+            f"metrics.token.file: everybody on the way to {config.metrics_host} (metrics.host) could read the token:"
+            " set metrics.ssl.keystore.location, or leave the port on 127.0.0.1"
+        )
 
 
 def _is_open(config: BrokerConfig, endpoint: Endpoint) -> bool:

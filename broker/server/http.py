@@ -9,6 +9,7 @@ It serves only GET and HEAD, without bodies; a connection may carry several requ
 | does not read its answer | closed after 10 seconds; until then its next request is neither read nor handled |
 | is one of more than 64 | closed at once |
 | names a host that a server on the loopback interface cannot have | 403: see `http_host` |
+| has not finished the handshake of TLS, if there is a context for it | closed after 10 seconds |
 
 So a connection holds at most one answer and the bytes of one read of its socket, 256 KiB. The 10 seconds start with the
 connection, with each answer, and when the kernel has taken all of an answer. A request does not restart them.
@@ -20,6 +21,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
+from ssl import SSLContext
 from typing import NamedTuple, cast
 
 from odradek.broker.request.context import Address
@@ -35,29 +37,43 @@ _TIMEOUT_SECONDS = 10.0
 
 
 class Request(NamedTuple):
-    """The path of a request without its query, and its headers by names in lower case."""
+    """The path of a request without its query, and its headers by names in lower case.
+
+    `has_certificate`: the client has shown one that an authority of the TLS context has issued.
+    """
 
     path: str
     headers: Mapping[str, str]
+    has_certificate: bool = False
 
 
 class Response(NamedTuple):
-    """A response; `content_type` is that of the body."""
+    """A response; `content_type` is that of the body, `headers` are further ones."""
 
     body: bytes
     status: HTTPStatus = HTTPStatus.OK
     content_type: str = "text/plain; charset=utf-8"
+    headers: tuple[tuple[str, str], ...] = ()
 
 
 Page = Callable[[Request], Awaitable[Response]]
 
 
 class HttpServer:
-    """Serves `pages` by their paths. Call `start` once and `stop` once; nothing is open after `stop`."""
+    """Serves `pages` by their paths. Call `start` once and `stop` once; nothing is open after `stop`.
 
-    def __init__(self, pages: Mapping[str, Page], timeout_seconds: float = _TIMEOUT_SECONDS) -> None:
+    `tls_context` returns the context for the next connection; without it there is no TLS.
+    """
+
+    def __init__(
+        self,
+        pages: Mapping[str, Page],
+        timeout_seconds: float = _TIMEOUT_SECONDS,
+        tls_context: Callable[[], SSLContext] | None = None,
+    ) -> None:
         self.pages = pages
         self.timeout_seconds = timeout_seconds
+        self._tls_context = tls_context
         self.open: set[_HttpConnection] = set()
         self._sockets: HttpSockets | None = None
         self._connecting: set[asyncio.Task[None]] = set()
@@ -85,9 +101,17 @@ class HttpServer:
         connecting.add_done_callback(self._connecting.discard)
 
     async def _connect(self, connected: socket.socket) -> None:
+        context = None if self._tls_context is None else self._tls_context()
+        limit = None if context is None else self.timeout_seconds
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: _HttpConnection(self), connected)
-        except OSError:  # the client has disconnected already
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: _HttpConnection(self),
+                connected,
+                ssl=context,
+                ssl_handshake_timeout=limit,
+                ssl_shutdown_timeout=limit,
+            )
+        except OSError:  # the client has disconnected already, or the handshake failed
             self._pending -= 1
             connected.close()
 
@@ -102,7 +126,9 @@ class HttpServer:
             return
         self._sockets.close()
         self._sockets = None
-        await asyncio.gather(*self._connecting)
+        for connecting in self._connecting:
+            connecting.cancel()  # it may wait for a handshake
+        await asyncio.gather(*self._connecting, return_exceptions=True)
         await asyncio.gather(*(connection.close() for connection in tuple(self.open)))
 
 
@@ -118,9 +144,11 @@ class _HttpConnection(asyncio.Protocol):
         self._timeout: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
         self._is_sending = False  # the kernel has not taken all of the last answer yet
+        self._has_certificate = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is one, and no subclass of it
+        self._has_certificate = bool(transport.get_extra_info("peercert"))
         self._server.opened(self)
         transport.set_write_buffer_limits(high=0)  # so that `pause_writing` reports any unsent byte
         self._restart_timeout()
@@ -193,7 +221,7 @@ class _HttpConnection(asyncio.Protocol):
             response = _error(HTTPStatus.NOT_FOUND, "The pages are " + ", ".join(self._server.pages) + ".\n")
         else:
             try:
-                response = await page(Request(path, headers))
+                response = await page(Request(path, headers, self._has_certificate))
             except Exception as error:  # noqa: BLE001 - a failed page is a response, too
                 _LOG.exception("http request failed", error, path=path)
                 response = _error(HTTPStatus.INTERNAL_SERVER_ERROR)
@@ -227,8 +255,9 @@ class _HttpConnection(asyncio.Protocol):
             f"HTTP/1.1 {response.status.value} {response.status.phrase}\r\n"
             f"Content-Type: {response.content_type}\r\n"
             f"Content-Length: {len(response.body)}\r\n"
-            f"Connection: {'keep-alive' if keep else 'close'}\r\n\r\n"
+            f"Connection: {'keep-alive' if keep else 'close'}\r\n"
         )
+        head += "".join(f"{name}: {value}\r\n" for name, value in response.headers) + "\r\n"
         transport.write(head.encode("latin-1") + (response.body if with_body else b""))
         if not keep:
             transport.close()

@@ -5,6 +5,8 @@
 | `/metrics` | the metrics, for Prometheus |
 | `/healthz` | 200 while the event loop runs; restart the process if this fails |
 | `/readyz` | 200 when clients can be served, with a remark if an operator must look; else 503 with the reason |
+
+With a guard, only those whom it allows may read `/metrics`; the others stay open to probes, and give no reasons.
 """
 
 from __future__ import annotations
@@ -12,13 +14,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
+from ssl import SSLContext
 
 from prometheus_client.registry import Collector
 
 from odradek.broker.request.context import Address
 from odradek.broker.server.exposition import exposition
 from odradek.broker.server.http import HttpServer, Request, Response
+from odradek.broker.server.http_guard import UNAUTHORIZED, HttpGuard
 from odradek.broker.structured_logging import address_text
+
+_NOT_READY = Response(b"not ready\n", HTTPStatus.SERVICE_UNAVAILABLE)
 
 
 def status_server(
@@ -26,16 +32,20 @@ def status_server(
     static_labels: Iterable[str],
     not_ready: Callable[[], str | None],
     remark: Callable[[], str | None] = lambda: None,
+    guard: HttpGuard | None = None,
+    tls_context: Callable[[], SSLContext] | None = None,
 ) -> HttpServer:
     """Create a server of the pages above. `not_ready` returns why the broker cannot serve clients, or None if it can.
 
-    `remark` returns what needs an operator, although clients can be served.
+    `remark` returns what needs an operator, although clients can be served. `guard` and `tls_context` protect the port.
 
     `static_labels` have the form of `metrics.static.labels`: `name=value`. Raises ValueError for any other form.
     """
     labels = _labels(static_labels)
 
     async def metrics(request: Request) -> Response:
+        if guard is not None and not await guard.allows(request):
+            return UNAUTHORIZED
         body, content_type = await exposition(collector, request.headers.get("accept", ""), labels)
         return Response(body, content_type=content_type)
 
@@ -44,12 +54,14 @@ def status_server(
 
     async def readiness(_: Request) -> Response:
         reason = not_ready()
+        if guard is not None:
+            return Response(b"ready\n") if reason is None else _NOT_READY
         if reason is None:
             remarked = remark()
             return Response(b"ready\n" if remarked is None else f"ready, but {remarked}\n".encode())
         return Response(f"not ready: {reason}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
 
-    return HttpServer({"/metrics": metrics, "/healthz": health, "/readyz": readiness})
+    return HttpServer({"/metrics": metrics, "/healthz": health, "/readyz": readiness}, tls_context=tls_context)
 
 
 async def start_status_server(server: HttpServer, host: str, port: int) -> Address:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from odradek.broker import waiting
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from odradek.broker.security.tls.settings import TlsSettings
 
 
+METRICS_PORT: Final = "metrics.port"
+"""The HTTP port, where TLS is told apart by the names of listeners."""
+
+
 def is_audited(config: BrokerConfig) -> bool:
     """Return whether changes are recorded: if clients can be told apart, or the file asks for it."""
     protocols = {config.security_protocol(endpoint.name) for endpoint in config.listeners}
@@ -36,7 +40,7 @@ def is_audited(config: BrokerConfig) -> bool:
 
 
 def listener_tls(config: BrokerConfig, clock: Clock) -> dict[str, ListenerTls]:
-    """Read keys and certificates, for each listener with TLS. Blocks. Raises `ConfigError`."""
+    """Read keys and certificates, for each listener with TLS, and the HTTP port. Blocks. Raises `ConfigError`."""
     found, problems = {}, []
     for endpoint in config.listeners:
         protocol = config.security_protocol(endpoint.name)
@@ -51,9 +55,31 @@ def listener_tls(config: BrokerConfig, clock: Clock) -> dict[str, ListenerTls]:
                 )
             except TlsSettingsError as error:
                 problems.append(f"{error} (listener {endpoint.name})")
+    if config.metrics_port >= 0 and config.metrics_ssl_keystore_location is not None:
+        try:
+            found[METRICS_PORT] = _tls_of_metrics(config, clock)
+        except ValueError as error:
+            problems.append(f"metrics.{error}")
     if problems:
         raise ConfigError(problems)
     return found
+
+
+def _tls_of_metrics(config: BrokerConfig, clock: Clock) -> ListenerTls:
+    """Return TLS of the HTTP port. Every client may connect; those with certificates are known by them."""
+    from odradek.broker.security.tls.listener_tls import ListenerTls
+    from odradek.broker.security.tls.settings import PEM, ClientAuth, TlsSettings
+
+    settings = TlsSettings(
+        keystore_location=config.metrics_ssl_keystore_location,
+        keystore_type=PEM if config.metrics_ssl_keystore_password is None else "PKCS12",
+        keystore_password=config.metrics_ssl_keystore_password,
+        truststore_location=config.metrics_ssl_truststore_location,
+        truststore_type=PEM if config.metrics_ssl_truststore_password is None else "PKCS12",
+        truststore_password=config.metrics_ssl_truststore_password,
+        client_auth=ClientAuth.REQUESTED if config.metrics_ssl_truststore_location else ClientAuth.NONE,
+    )
+    return ListenerTls(METRICS_PORT, settings, clock, names_clients=False)
 
 
 def tls_settings(config: BrokerConfig, listener: str) -> TlsSettings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from odradek.broker.config.bounds import at_least, between, one_of
 from odradek.broker.config.property import Property, Table
-from odradek.broker.config.types import INT, LIST, STRING
+from odradek.broker.config.types import INT, LIST, PASSWORD, STRING, nullable
 
 # A row is read as a row: name, type, default and bound stay on one line.
 # fmt: off
@@ -21,6 +21,29 @@ class ObservabilityProperties(Table):
         "metrics.host", STRING, "127.0.0.1", own=True,
         doc="The address on which metrics.port is opened. On loopback, requests whose Host is another name with a dot "
         "are answered 403.",
+    )
+    metrics_ssl_keystore_location = Property(
+        "metrics.ssl.keystore.location", nullable(STRING), None, own=True,
+        doc="The file with the key and the certificates of metrics.port, which then speaks TLS: PEM, or PKCS12 with "
+        "metrics.ssl.keystore.password. When it changes, new connections use the new one.",
+    )
+    metrics_ssl_keystore_password = Property(
+        "metrics.ssl.keystore.password", nullable(PASSWORD), None, own=True,
+        doc="The password of metrics.ssl.keystore.location, which then is a PKCS12 file.",
+    )
+    metrics_ssl_truststore_location = Property(
+        "metrics.ssl.truststore.location", nullable(STRING), None, own=True,
+        doc="The file with the certificates of the authorities whose clients may read /metrics: PEM, or PKCS12 with "
+        "metrics.ssl.truststore.password.",
+    )
+    metrics_ssl_truststore_password = Property(
+        "metrics.ssl.truststore.password", nullable(PASSWORD), None, own=True,
+        doc="The password of metrics.ssl.truststore.location, which then is a PKCS12 file.",
+    )
+    metrics_token_file = Property(
+        "metrics.token.file", nullable(STRING), None, own=True,
+        doc="The file whose first line is the token with which /metrics may be read (Authorization: Bearer). Nobody "
+        "but its owner and group may read it. It is read again for each request.",
     )
     metrics_dialects = Property(
         "metrics.dialects", LIST, ["strimzi", "exporter"], one_of("strimzi", "exporter"), own=True,
