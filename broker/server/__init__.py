@@ -14,5 +14,6 @@
 | `tls_handshakes` | from an accepted socket to a connection with TLS |
 | `failures`, `limited_log` | the log line of a connection that fails; lines that clients cause, limited |
 | `http`, `http_sockets`, `http_host` | HTTP: connections; listening sockets; the allowed Host headers |
+| `http_guard` | the clients that may read the metrics: those with a certificate or the token |
 | `status`, `exposition` | its pages `/healthz`, `/readyz` and `/metrics`; the text of `/metrics`, family by family |
 """
