@@ -17,7 +17,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.side_by_side import clients, growth, life, official, raw, readme, replication, report, transactions
+from benchmarks.side_by_side import (
+    clients,
+    growth,
+    life,
+    official,
+    raw,
+    readme,
+    replication,
+    report,
+    security,
+    transactions,
+)
 from benchmarks.side_by_side.contest import Contest
 from benchmarks.side_by_side.results import Row, Run
 
@@ -29,6 +40,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., Iterator[Row]]]] = {
     "growth": growth.PARTS,
     "transactions": transactions.PARTS,
     "replication": replication.PARTS,
+    "security": security.PARTS,
 }
 QUICK_GROUPS = ["raw"]
 BENCHMARKS = Path(__file__).parents[1]

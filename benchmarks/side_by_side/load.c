@@ -6,6 +6,7 @@
  *
  *   load PORT REQUESTS CONNECTIONS IN_FLIGHT SECONDS RATE RESPONSE_BYTES WALKS    a load
  *   load PORT REQUESTS wake ROUNDS OFFSET_AT NEXT_OFFSET                          end to end, see `wake`
+ *   load PORT REQUESTS handshakes SECONDS                                         new connections, see `handshakes`
  *
  * REQUESTS is a file of whole frames; connection i sends frame i mod n again and again, or, if WALKS is 1, all of them one
  * after the other, from a place of its own on, as a consumer goes through a log. RATE is requests a second over all
@@ -14,6 +15,7 @@
  * included, is an error: a refusal must not pass for a fast answer. One line of JSON is printed; times are in nanoseconds.
  */
 #include "measure.h"
+#include "transport.h"
 
 enum { MOST_IN_FLIGHT = 64 };
 
@@ -67,9 +69,10 @@ static void send_some(struct connection *c, uint64_t now) {
         } else {
             put_u32(c->request->bytes + CORRELATION, c->next_out - 1); /* connections may share a frame */
         }
-        ssize_t n = send(c->fd, c->request->bytes + c->sent, c->request->size - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t n = send_part(c->fd, c->request->bytes + c->sent, c->request->size - c->sent);
         if (n < 0 && errno != EAGAIN) fail("send");
         if (n > 0) c->sent += (size_t)n;
+        if (n > 0 && c->sent < c->request->size) continue; /* TLS sends record by record */
         if (c->sent < c->request->size) {
             if (!c->waits_for_room) watch(c, EPOLLIN | EPOLLOUT, EPOLL_CTL_MOD), c->waits_for_room = 1;
             return;
@@ -89,14 +92,14 @@ static void response_ended(struct connection *c, uint64_t now) {
     c->received = 0;
 }
 
-static void receive_some(struct connection *c) {
-    ssize_t n = recv(c->fd, scratch, sizeof scratch, MSG_DONTWAIT);
+/* Returns whether there was anything. */
+static int receive_some(struct connection *c, uint64_t now) {
+    ssize_t n = receive_part(c->fd, scratch, sizeof scratch);
     if (n == 0) errno = ECONNRESET;
     if (n <= 0) {
-        if (n < 0 && errno == EAGAIN) return;
+        if (n < 0 && errno == EAGAIN) return 0;
         fail("recv");
     }
-    uint64_t now = now_ns();
     for (size_t at = 0; at < (size_t)n;) {
         if (c->received < HEADER) {
             c->header[c->received++] = scratch[at++];
@@ -107,6 +110,12 @@ static void receive_some(struct connection *c) {
         c->received += here, at += here;
         if (here == left) response_ended(c, now);
     }
+    return 1;
+}
+
+static void receive_all_there(struct connection *c) {
+    uint64_t now = now_ns();
+    while (receive_some(c, now) && pending(c->fd));
     send_some(c, now);
 }
 
@@ -127,7 +136,8 @@ static void load(int port, const char *path, char **argument) {
     struct connection *all = calloc((size_t)connections, sizeof *all);
     poller = epoll_create1(0);
     for (int i = 0; i < connections; i++) {
-        all[i].fd = connect_to(port);
+        all[i].fd = open_connection(port);
+        unblock(all[i].fd);
         all[i].request = found + (walks ? (size_t)frames * (size_t)i / (size_t)connections : (size_t)(i % frames));
         watch(&all[i], EPOLLIN, EPOLL_CTL_ADD);
     }
@@ -144,7 +154,7 @@ static void load(int port, const char *path, char **argument) {
         int n = epoll_wait(poller, events, 256, interval && now < ends_at ? 0 : 100);
         for (int i = 0; i < n; i++) {
             if (events[i].events & EPOLLOUT) send_some(events[i].data.ptr, now_ns());
-            if (events[i].events & ~(uint32_t)EPOLLOUT) receive_some(events[i].data.ptr);
+            if (events[i].events & ~(uint32_t)EPOLLOUT) receive_all_there(events[i].data.ptr);
         }
         if (interval)
             for (int i = 0; i < connections; i++) send_some(&all[i], now);
@@ -178,8 +188,33 @@ static void wake(int port, const char *path, char **argument) {
     printf("{\"requests\": %lu, \"seconds\": 0, ", counted);
 }
 
+/* ---- new connections ---- */
+
+/* Connect, send frame 0, wait for its answer and close, one after the other: the answer shows that the broker has finished
+ * the handshake, too. No session is resumed. */
+static void handshakes(int port, const char *path, char **argument) {
+    double seconds = atof(argument[0]);
+    found = read_frames(path, &frames);
+    uint64_t start = now_ns(), until = start + (uint64_t)(seconds * 1e9);
+    for (uint64_t began = start; began < until; began = now_ns()) {
+        int fd = open_connection(port);
+        for (size_t sent = 0, n; sent < found[0].size; sent += n)
+            if ((ssize_t)(n = (size_t)send_part(fd, found[0].bytes + sent, found[0].size - sent)) <= 0) fail("send");
+        size_t received = 0;
+        while (received < LENGTH || received < LENGTH + (size_t)u32(scratch)) {
+            ssize_t n = receive_part(fd, scratch + received, sizeof scratch - received);
+            if (n <= 0) fail("recv");
+            received += (size_t)n;
+        }
+        count(now_ns() - began);
+        close_connection(fd);
+    }
+    printf("{\"requests\": %lu, \"seconds\": %.6f, ", counted, seconds);
+}
+
 int main(int count_of, char **argument) {
     if (count_of == 7 && !strcmp(argument[3], "wake")) wake(atoi(argument[1]), argument[2], argument + 4);
+    else if (count_of == 5 && !strcmp(argument[3], "handshakes")) handshakes(atoi(argument[1]), argument[2], argument + 4);
     else if (count_of == 9) load(atoi(argument[1]), argument[2], argument + 3);
     else return fputs("usage: see the top of load.c\n", stderr), 2;
     printf("\"p50\": %lu, \"p99\": %lu, \"p999\": %lu, \"max\": %lu}\n", quantile(.5), quantile(.99), quantile(.999), longest);

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -24,6 +25,7 @@ from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import SIZE_PREFIX
 from odradek.protocol.header import RequestHeader
+from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -42,6 +44,7 @@ FETCH_VERSION = 12
 OFFSET_COMMIT_VERSION = 9  # the same
 FIND_COORDINATOR_VERSION = 4
 LIST_OFFSETS_VERSION = 8
+API_VERSIONS_VERSION = 4
 _HERE = Path(__file__).parent
 _NOT_YET = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -177,14 +180,17 @@ def accepted_bytes(port: int, frame: bytes) -> int:
 class Load:
     """A running generator. `result` waits for its end; leaving the context stops it.
 
-    `requests` are the contents of the file that it reads, `source` is the file of its program.
+    `requests` are the contents of the file that it reads, `source` is the file of its program; with `tls` its
+    connections use TLS.
     """
 
-    def __init__(self, port: int, requests: Sequence[bytes], *arguments: object, source: str = "load.c") -> None:
+    def __init__(
+        self, port: int, requests: Sequence[bytes], *arguments: object, source: str = "load.c", tls: bool = False
+    ) -> None:
         self._requests = NamedTemporaryFile(prefix="requests-")  # noqa: SIM115 - closed by __exit__
         self._requests.writelines(requests)
         self._requests.flush()
-        command = [program_of(source), str(port), self._requests.name, *map(str, arguments)]
+        command = [program_of(source, tls=tls), str(port), self._requests.name, *map(str, arguments)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Self:
@@ -215,11 +221,13 @@ def run(
     seconds: float,
     rate: float = 0,
     walk: bool = False,
+    tls_port: int | None = None,
 ) -> Sample:
     """Send `frames` for some seconds, with a rate so many a second over all connections. Return rate and latencies."""
     with start(
-        port, frames, connections=connections, in_flight=in_flight, seconds=seconds, rate=rate, walk=walk
-    ) as load:
+        port, frames,
+        connections=connections, in_flight=in_flight, seconds=seconds, rate=rate, walk=walk, tls_port=tls_port,
+    ) as load:  # fmt: skip
         measured = load.result(seconds + 60)
     return {"rate": measured["requests"] / seconds, "requests": measured["requests"], **latencies(measured)}
 
@@ -233,16 +241,18 @@ def start(
     seconds: float,
     rate: float = 0,
     walk: bool = False,
+    tls_port: int | None = None,
 ) -> Load:
     """Start to send in the background: its frame on each connection, or with `walk` all frames in succession.
 
     All responses must have the same size, which the generator checks; of the frames of a walk only the first is tried
-    before.
+    before, always on the plain `port`. With `tls_port` the load goes there, with TLS.
     """
     sizes = {accepted_bytes(port, frame) for frame in (frames[:1] if walk else frames)}
     if len(sizes) != 1:
         raise RuntimeError("the requests of one load must have answers of one length")
-    return Load(port, frames, connections, in_flight, seconds, rate, sizes.pop(), int(walk))
+    arguments = (connections, in_flight, seconds, rate, sizes.pop(), int(walk))
+    return Load(tls_port or port, frames, *arguments, tls=tls_port is not None)
 
 
 def repeat(port: int, frame: bytes, times: int) -> None:
@@ -269,17 +279,33 @@ def changed_at(fetch: bytes) -> int:
     return fetch.index(OFFSET_MARK.to_bytes(8, "big"))
 
 
+def handshakes(tls_port: int, processes: int, seconds: float) -> Sample:
+    """Open connections with full TLS handshakes, so many at once, for one ApiVersions each. Return rate, latencies."""
+    frames = [frame(ApiVersionsRequest("benchmark", "1"), API_VERSIONS_VERSION)]
+    with ExitStack() as stack:
+        loads = [stack.enter_context(Load(tls_port, frames, "handshakes", seconds, tls=True)) for _ in range(processes)]
+        measured = [each.result(seconds + 60) for each in loads]
+    requests = sum(each["requests"] for each in measured)
+    worst = {name: max(each[name] for each in measured) for name in ("p50", "p99", "p999")}
+    return {"rate": requests / seconds, "requests": requests, **latencies(worst)}
+
+
 def latencies(measured: Mapping[str, int]) -> Sample:
     """Return the quantiles that a generator measured."""
     return {"p50_us": measured["p50"] / 1000, "p99_us": measured["p99"] / 1000, "p999_us": measured["p999"] / 1000}
 
 
 @cache
-def program_of(source: str) -> str:
-    """Compile a generator, once for each version of its source; return the path of the program."""
-    texts = [(_HERE / name).read_bytes() for name in (source, "measure.h")]
-    compiled = PEERS / f"{Path(source).stem}-{hashlib.sha256(b''.join(texts)).hexdigest()[:12]}"
+def program_of(source: str, *, tls: bool = False) -> str:
+    """Compile a generator, once for each version of its source; return the path of the program.
+
+    With `tls` it needs the headers of OpenSSL.
+    """
+    texts = [(_HERE / name).read_bytes() for name in (source, "measure.h", "transport.h")]
+    name = f"{Path(source).stem}{'-tls' if tls else ''}"
+    compiled = PEERS / f"{name}-{hashlib.sha256(b''.join(texts)).hexdigest()[:12]}"
     if not compiled.exists():
         PEERS.mkdir(exist_ok=True)
-        subprocess.run([program("cc", "gcc"), "-O2", "-o", str(compiled), str(_HERE / source)], check=True)
+        with_tls = ["-DTLS", "-lssl"] if tls else []
+        subprocess.run([program("cc", "gcc"), "-O2", "-o", str(compiled), str(_HERE / source), *with_tls], check=True)
     return str(compiled)

@@ -81,7 +81,7 @@ def _produces(contest: Contest, *, quick: bool) -> Iterator[Row]:
 
 
 def _fetches(contest: Contest, *, quick: bool) -> Iterator[Row]:
-    with _filled(contest, 4) as topic:
+    with filled(contest, 4) as topic:
         for wanted in FETCHES:
             if not quick or wanted.partitions == 1:
                 yield _fetch(contest, wanted, topic)
@@ -115,15 +115,20 @@ def _produce(contest: Contest, case: Produce) -> Row:
 
 
 def _fetch(contest: Contest, case: Fetch, topic: str) -> Row:
-    step = case.partition_bytes // len(load.batch(*FILL)) * FILL[0]
-    offsets = range(0, _fill_batches() * FILL[0] - 2 * step, step)  # each has as many bytes after it as are requested
-    frames = [load.fetch_frame(topic, range(case.partitions), case.partition_bytes, offset) for offset in offsets]
+    frames = walk_frames(case, topic)
     size = case.partitions * case.partition_bytes
 
     def measure(side: Side) -> Sample:
         return loaded(contest, side, frames, case.connections, 1, size, walk=True)
 
     return contest.row("raw", case.work, measure, goals=case.goals)
+
+
+def walk_frames(case: Fetch, topic: str) -> list[bytes]:
+    """Return Fetches from one end of a topic of `filled` to the other."""
+    step = case.partition_bytes // len(load.batch(*FILL)) * FILL[0]
+    offsets = range(0, _fill_batches() * FILL[0] - 2 * step, step)  # each has as many bytes after it as are requested
+    return [load.fetch_frame(topic, range(case.partitions), case.partition_bytes, offset) for offset in offsets]
 
 
 def loaded(
@@ -135,11 +140,12 @@ def loaded(
     request_bytes: int,
     *,
     walk: bool = False,
+    tls_port: int | None = None,
 ) -> Sample:
     """Run a load; report large requests by their bytes, small ones by their number."""
     send = partial(
         load.run, side.port, frames,
-        connections=connections, in_flight=in_flight, seconds=contest.seconds, walk=walk,
+        connections=connections, in_flight=in_flight, seconds=contest.seconds, walk=walk, tls_port=tls_port,
     )  # fmt: skip
     sample = with_cpu(side, send)
     if request_bytes >= 4 * KIB:
@@ -151,7 +157,7 @@ def loaded(
 
 
 @contextmanager
-def _filled(contest: Contest, partitions: int) -> Iterator[str]:
+def filled(contest: Contest, partitions: int) -> Iterator[str]:
     """Create a topic with the same batches of 16 KiB in each of its partitions."""
     with _topic(contest, partitions) as topic:
         for side in contest.sides:

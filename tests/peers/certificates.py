@@ -97,7 +97,7 @@ class Authority:
         self.intermediates: tuple[x509.Certificate, ...] = ()
         subject = common_name(name)
         issuer, signing = (subject, self.key) if parent is None else (parent.certificate.subject, parent.key)
-        self.certificate = (
+        self.certificate: x509.Certificate = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(issuer)
