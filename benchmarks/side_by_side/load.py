@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
+from ssl import SSLContext
 from tempfile import NamedTemporaryFile
 from types import TracebackType
 from typing import Any, Self
@@ -106,10 +107,11 @@ def frame(request: Message, version: int) -> bytes:
 
 
 class Asker:
-    """A connection that sends one request at a time and decodes its response."""
+    """A connection that sends one request at a time and decodes its response; with a context it uses TLS."""
 
-    def __init__(self, port: int) -> None:
-        self._connection = socket.create_connection(("127.0.0.1", port))
+    def __init__(self, port: int, tls: SSLContext | None = None) -> None:
+        plain = socket.create_connection(("127.0.0.1", port))
+        self._connection = plain if tls is None else tls.wrap_socket(plain)
         self._answers = self._connection.makefile("rb")
 
     def __enter__(self) -> Self:

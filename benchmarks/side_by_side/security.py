@@ -4,7 +4,7 @@
 |---|---|
 | PLAINTEXT | prepares, and tells how long a right response is |
 | ECDSA, RSA | TLS, with a key on P-256 or of 2048 bits |
-| SCRAM | SASL_PLAINTEXT with SCRAM-SHA-256 |
+| SCRAM, SCRAM_TLS | SCRAM-SHA-256, without and with TLS |
 
 TLS is of the versions and suites that both sides choose by default; on the client's side of a load is OpenSSL, which
 encrypts and decrypts on the same cores. The rules are measured on brokers of their own, in turns with those that have
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import base64
 import os
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -48,13 +49,13 @@ from tests.peers import apache, odradek
 from tests.peers.certificates import Authority
 from tests.peers.server import free_port
 
-LISTENERS = {"ECDSA": "SSL", "RSA": "SSL", "SCRAM": "SASL_PLAINTEXT"}
+LISTENERS = {"ECDSA": "SSL", "RSA": "SSL", "SCRAM": "SASL_PLAINTEXT", "SCRAM_TLS": "SASL_SSL"}
 RULES = 10_000
 _RULES_A_REQUEST = 500
 _USER, _PASSWORD = "alice", "alice secret"
 _HANDSHAKING = 2
 """Processes that open connections at once."""
-_CALLS = 200
+_CALLS = 500
 """Connections of a round of `connect and SCRAM`."""
 _LIGHT_RATE = 200
 
@@ -130,8 +131,10 @@ def _properties(ports: Mapping[str, int], directory: Path) -> dict[str, str]:
         "ssl.keystore.type": "PEM",
         "listener.name.ecdsa.ssl.keystore.location": str(directory / "ecdsa.pem"),
         "listener.name.rsa.ssl.keystore.location": str(directory / "rsa.pem"),
-        "listener.name.scram.sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        "listener.name.scram_tls.ssl.keystore.location": str(directory / "ecdsa.pem"),
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
         "listener.name.scram.scram-sha-256.sasl.jaas.config": jaas,
+        "listener.name.scram_tls.scram-sha-256.sasl.jaas.config": jaas,
     }
 
 
@@ -206,7 +209,8 @@ def _connections(contest: Contest, *, quick: bool) -> Iterator[Row]:
         yield _light_beside_handshakes(secured)
         for side in secured.sides:
             _create_user(side)
-        yield _connect_and_authenticate(secured, _CALLS // (4 if quick else 1))
+        for listener in ("SCRAM", "SCRAM_TLS"):
+            yield _connect_and_authenticate(secured, listener, _CALLS // (4 if quick else 1))
 
 
 def _handshakes(secured: SecuredContest, listener: str, rate: float) -> Row:
@@ -246,29 +250,34 @@ def _create_user(side: Side) -> None:
     admin.alter_user_scram_credentials([change])[_USER].result(60)
 
 
-def _connect_and_authenticate(secured: SecuredContest, calls: int) -> Row:
+def _connect_and_authenticate(secured: SecuredContest, listener: str, calls: int) -> Row:
     salted: dict[str, bytes] = {}
+    tls = None
+    if LISTENERS[listener] == "SASL_SSL":
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
 
     def measure(side: Side) -> Sample:
-        port = secured.port(side, "SCRAM")
-        took = [_authenticated(port, side.name, salted) for _ in range(calls)]
+        port = secured.port(side, listener)
+        took = [_authenticated(port, tls, side.name, salted) for _ in range(calls)]
         cuts = quantiles(took, n=100)
         return {"p50_us": cuts[49] * 1e6, "p99_us": cuts[98] * 1e6}
 
-    return secured.row("security", "connect and SCRAM-SHA-256", measure, goals={"p50_us": 0.6})
+    work = f"connect{', TLS' if tls else ''} and SCRAM-SHA-256"
+    return secured.row("security", work, measure, goals={"p50_us": 0.6})
 
 
 _HELLO = load.frame(ApiVersionsRequest("benchmark", "1"), load.API_VERSIONS_VERSION)
 _HANDSHAKE = load.frame(SaslHandshakeRequest("SCRAM-SHA-256"), 1)
 
 
-def _authenticated(port: int, name: str, salted: dict[str, bytes]) -> float:
+def _authenticated(port: int, tls: ssl.SSLContext | None, name: str, salted: dict[str, bytes]) -> float:
     """Return the seconds from connecting to the server's last message. The salted password is computed once a side."""
     nonce = base64.b64encode(os.urandom(18)).decode()
     first = f"n={_USER},r={nonce}"
     opening = load.frame(SaslAuthenticateRequest(f"n,,{first}".encode()), 2)
     began = time.perf_counter()
-    with load.Asker(port) as asker:
+    with load.Asker(port, tls) as asker:
         asker.ask(_HELLO)
         asker.ask(_HANDSHAKE)
         _, answer = asker.ask(opening)
