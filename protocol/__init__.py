@@ -17,6 +17,7 @@ No sockets, files, clocks, threads or logging. The broker and the client use the
 | `errors` | the error codes and the exceptions |
 | `records` | record batches, records, message sets |
 | `compression` | the compression codecs of batches |
+| `access_rules` | the codes and special names in access rules |
 | `sasl` | the messages of SASL mechanisms, which SaslAuthenticate carries as opaque bytes; the computations of SCRAM |
 | `varint`, `uvarint` | the signed varints of records; the unsigned varints of messages |
 | `checksum` | CRC-32C and CRC-32 |

@@ -24,7 +24,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.handler import Answer, ApiRow, Handle, Handler
 from odradek.broker.request.rights import check_on_cluster
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import Operation
+from odradek.protocol.access_rules import Operation
 from odradek.protocol.api import by_key
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.schema import Message

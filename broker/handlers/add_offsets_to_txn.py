@@ -20,7 +20,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import check
 from odradek.broker.request.services import Services
 from odradek.broker.request.transactional_ids import check_transactional_id, submit
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from odradek.protocol.schema import Structure

@@ -32,7 +32,7 @@ from odradek.broker.request.rights import check, check_on_cluster, refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.request.transactional_ids import check_transactional_id, submit
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,

@@ -17,7 +17,7 @@ from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.rights import check
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

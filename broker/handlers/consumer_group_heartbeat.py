@@ -22,7 +22,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import check, refused, topic_filter
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -13,12 +13,12 @@ does not exist.
 
 from __future__ import annotations
 
-from odradek.broker.handlers.describe_acls import check_codes, decode, no_access_rules
+from odradek.broker.handlers.describe_acls import check_codes, no_access_rules
 from odradek.broker.metadata.administration.access_rules import create_rules
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule, check_rule
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_acls import (
     AclCreation,
@@ -63,13 +63,13 @@ def error_response(request: CreateAclsRequest, code: ErrorCode, message: str) ->
 
 def _rule(creation: AclCreation) -> AccessRule:
     rule = AccessRule(
-        decode(ResourceType, creation.resource_type),
-        decode(PatternType, creation.resource_pattern_type),
+        ResourceType(creation.resource_type),
+        PatternType(creation.resource_pattern_type),
         creation.resource_name,
         creation.principal,
         creation.host,
-        decode(Operation, creation.operation),
-        decode(PermissionType, creation.permission_type),
+        Operation(creation.operation),
+        PermissionType(creation.permission_type),
     )
     if (
         rule.resource_type is ResourceType.ANY

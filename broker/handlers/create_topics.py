@@ -31,7 +31,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import allows_on_cluster, allows_on_topic, refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import MutationQuota
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,

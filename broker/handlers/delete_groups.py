@@ -15,7 +15,7 @@ from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 

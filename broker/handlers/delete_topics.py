@@ -20,7 +20,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import allows_on_topic, refusal_of_topic
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import MutationQuota
-from odradek.broker.security.access.resources import Operation
+from odradek.protocol.access_rules import Operation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
     DeletableTopicResult,

@@ -7,14 +7,13 @@ Kafka; other unknown codes match nothing. The resources are sorted, as are the r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntEnum
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from odradek.broker.request.context import CloseConnection, RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import TimeSlice
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule, RuleFilter
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_acls import (
     AclDescription,
@@ -22,8 +21,6 @@ from odradek.protocol.messages.describe_acls import (
     DescribeAclsResource,
     DescribeAclsResponse,
 )
-
-E = TypeVar("E", bound=IntEnum)
 
 _RULES_AT_ONCE = 1000
 
@@ -70,13 +67,13 @@ def filter_of(wanted: Filter) -> RuleFilter:
     """Return the filter in a request. Raises CloseConnection for a code that no client may send."""
     check_codes(wanted.resource_type_filter, wanted.pattern_type_filter, wanted.operation, wanted.permission_type)
     return RuleFilter(
-        decode(ResourceType, wanted.resource_type_filter),
-        decode(PatternType, wanted.pattern_type_filter),
+        ResourceType(wanted.resource_type_filter),
+        PatternType(wanted.pattern_type_filter),
         wanted.resource_name_filter,
         wanted.principal_filter,
         wanted.host_filter,
-        decode(Operation, wanted.operation),
-        decode(PermissionType, wanted.permission_type),
+        Operation(wanted.operation),
+        PermissionType(wanted.permission_type),
     )
 
 
@@ -84,14 +81,6 @@ def check_codes(*codes: int) -> None:
     """Raise CloseConnection for the code 0, which only stands for codes that a receiver does not know."""
     if 0 in codes:
         raise CloseConnection("an access rule or filter has the code 0 (UNKNOWN)")
-
-
-def decode(kind: type[E], code: int) -> E:
-    """Return the member of an enumeration, UNKNOWN for a code that it does not have."""
-    try:
-        return kind(code)
-    except ValueError:
-        return kind(0)
 
 
 async def find_rules(services: Services, time_slice: TimeSlice, wanted: RuleFilter) -> list[AccessRule]:

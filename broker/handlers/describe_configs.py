@@ -38,7 +38,7 @@ from odradek.broker.request.config_resources import BROKER, BROKER_LOGGER, GROUP
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation
+from odradek.protocol.access_rules import Operation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

@@ -12,8 +12,8 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.storage.producers.producer_state import ProducerEntry
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_producers import (
     DescribeProducersRequest,

@@ -23,7 +23,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import allows_on_topic, refused
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,

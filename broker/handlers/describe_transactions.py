@@ -13,7 +13,7 @@ from odradek.broker.request.rights import allows_on_topic, check
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.request.transactional_ids import check_transactional_id
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,

@@ -23,7 +23,7 @@ from odradek.broker.request.endpoints import broker_endpoint
 from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.find_coordinator import (
     FIRST_VERSION_WITH_SEVERAL_KEYS,

@@ -26,7 +26,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import allows_on_any, allows_on_cluster, check, refused
 from odradek.broker.request.services import Services
 from odradek.broker.request.transactional_ids import check_transactional_id, submit
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 

@@ -22,8 +22,8 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.storage.index.timestamp_lookup import DecodingBudget
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,

@@ -39,8 +39,8 @@ from odradek.broker.request.rights import allows_on_cluster, allows_on_topic, re
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import MutationQuota
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.metadata import (
     FIRST_VERSION_WITH_REQUESTS_BY_ID,

@@ -21,7 +21,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import allows_on_topic, check, refusal_of_topic
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.offset_fetch import (
     FIRST_VERSION_WITH_SEVERAL_GROUPS,

@@ -44,9 +44,9 @@ from odradek.broker.request.row_errors import as_row_error
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
 from odradek.broker.request.transactional_produce import TransactionalProduce
-from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.refusals import InvalidRecordsError
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.errors import NO_ERROR, ErrorCode, KafkaError, RemoteProtocolError
 from odradek.protocol.messages.produce import (

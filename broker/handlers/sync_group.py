@@ -16,7 +16,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.rights import check
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import Operation, ResourceType
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

@@ -41,8 +41,8 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import check, refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
-from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.storage.producers.verification_state import IN_TRANSACTION, Verification
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,

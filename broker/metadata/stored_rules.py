@@ -21,8 +21,8 @@ from zlib import crc32
 
 import msgspec
 
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.uuids import uuid_to_text
 
 SHARDS = 256

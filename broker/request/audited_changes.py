@@ -14,7 +14,7 @@ from odradek.broker.request.audit import Audit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.handler import Answer, Handle, Handler, Result
 from odradek.broker.request.time_slices import Steps, is_steps
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.code_generation.error_counts import error_counter
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_client_quotas import AlterClientQuotasRequest, RequestEntryData

@@ -10,7 +10,7 @@ from __future__ import annotations
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import allows_on_cluster
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation, ResourceType
 
 ALL_CLUSTER_OPERATIONS = 0b1_1111_1010_0000
 ALL_TOPIC_OPERATIONS = 0b0_1101_1111_1000

@@ -32,8 +32,8 @@ from odradek.broker.request.broker_loggers import alter_loggers, check_node
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import CLUSTER_NAME, ResourceType
-from odradek.broker.security.access.resources import Operation as Right
+from odradek.protocol.access_rules import CLUSTER_NAME, ResourceType
+from odradek.protocol.access_rules import Operation as Right
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 TOPIC = 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from odradek.broker.request.authentication import Authentication
-from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.security.principal import ANONYMOUS, Principal
+from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.header import RepeatedHeader
 
 Address = tuple[str, int]

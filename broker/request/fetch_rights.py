@@ -16,7 +16,7 @@ from odradek.broker.replication.partition import NO_REPLICA
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import error_for, refusal_of, refusal_of_topic
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation, ResourceType
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages.fetch import FIRST_VERSION_WITH_TOPIC_IDS
 

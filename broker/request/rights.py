@@ -22,7 +22,7 @@ from functools import partial
 
 from odradek.broker.request.context import Decisions, RequestContext
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation, ResourceType
 from odradek.protocol.api import NAMES
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.uuids import uuid_to_text

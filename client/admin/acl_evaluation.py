@@ -19,13 +19,13 @@ from typing import Final, NamedTuple
 
 from odradek.client.admin.acl_values import (
     EVERYBODY,
-    EVERYTHING,
     AclOperation,
     AclPatternType,
     AclPermission,
     AclResourceType,
     AclRule,
 )
+from odradek.protocol.access_rules import EVERY_HOST, EVERY_RESOURCE
 
 IMPLIED_BY: Final = {
     AclOperation.DESCRIBE: (AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER),
@@ -71,12 +71,12 @@ def covers(rule: AclRule, resource_type: AclResourceType, name: str) -> bool:
         return False
     if rule.pattern_type is AclPatternType.PREFIXED:
         return name.startswith(rule.resource_name)
-    return rule.pattern_type is AclPatternType.LITERAL and rule.resource_name in (name, EVERYTHING)
+    return rule.pattern_type is AclPatternType.LITERAL and rule.resource_name in (name, EVERY_RESOURCE)
 
 
 def _is_about(rule: AclRule, request: Request) -> bool:
     is_everybody = rule.principal == EVERYBODY and request.principal.startswith("User:")
-    return (is_everybody or rule.principal == request.principal) and rule.host in (request.host, EVERYTHING)
+    return (is_everybody or rule.principal == request.principal) and rule.host in (request.host, EVERY_HOST)
 
 
 def _decides(rule: AclRule, operation: AclOperation) -> bool:

@@ -5,7 +5,7 @@ import pytest
 from odradek.broker.apis import rights_table
 from odradek.broker.apis.rights_table import RIGHTS
 from odradek.broker.apis.table import ROWS, HandlerTable
-from odradek.broker.security.access.resources import Operation
+from odradek.protocol.access_rules import Operation
 from odradek.protocol.api import by_key
 
 

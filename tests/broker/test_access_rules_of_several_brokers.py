@@ -9,7 +9,7 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.metadata.administration.topics import create_topic
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.broker.replicating import Cluster, three_brokers

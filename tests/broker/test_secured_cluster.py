@@ -6,8 +6,8 @@ from pathlib import Path
 
 from odradek.broker.config.jaas import PLAIN_MODULE
 from odradek.broker.metadata.administration.access_rules import create_rules
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.errors import ErrorCode
 from tests.broker.replicating import three_brokers
 

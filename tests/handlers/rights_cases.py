@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, ResourceType
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation, ResourceType
 from odradek.protocol.api import by_key
 from odradek.protocol.schema import Message
 from tests.handlers.requests import batch, fetch_request, produce_request

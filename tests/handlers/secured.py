@@ -8,9 +8,9 @@ from odradek.broker.broker import Broker
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.handler import Answer, Handle, Handler
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.principal import Principal
 from odradek.broker.startup.authorizer import make_authorizer
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest

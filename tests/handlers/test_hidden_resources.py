@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation
 from odradek.protocol.api import by_key
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData

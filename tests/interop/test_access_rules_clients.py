@@ -32,7 +32,7 @@ from kafka.admin import (
 from kafka.admin import ResourceType as PythonResourceType
 
 from odradek.broker.broker import Broker
-from odradek.broker.security.access.resources import Operation
+from odradek.protocol.access_rules import Operation
 from tests.handlers.requests import create
 from tests.handlers.secured import FEW_LOGS, GROUP, TOPIC, TRANSACTIONAL_ID, allow, secure
 from tests.wire import Wire

@@ -8,8 +8,8 @@ from odradek.broker.metadata.image_builder import UnreadableValueError, next_ima
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.store import KV, Batch, Change
 from odradek.broker.metadata.stored_rules import StoredRule, StoredRules, decode_rule, encode_rule, rule_id
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 
 KEYS = Keys()
 RULE = AccessRule(

@@ -16,8 +16,8 @@ from odradek.broker.metadata.administration.access_rules import create_rules
 from odradek.broker.metadata.administration.scram_users import unknown_users_secret
 from odradek.broker.metadata.store.sqlite import FILE_NAME
 from odradek.broker.metadata_commands.command import main
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,

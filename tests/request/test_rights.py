@@ -14,10 +14,10 @@ from odradek.broker.request.audit import LOGGER
 from odradek.broker.request.context import ConnectionContext, RequestContext
 from odradek.broker.request.rights import allows, allows_on_topic, check, check_on_cluster, topic_filter
 from odradek.broker.request.services import Services
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule
 from odradek.broker.security.principal import Principal
 from odradek.broker.structured_logging import LogEvent
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.errors import KafkaError
 from tests.handlers.secured import secure
 

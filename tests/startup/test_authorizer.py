@@ -5,11 +5,11 @@ import msgspec
 from odradek.broker.broker import Broker
 from odradek.broker.metadata.administration.access_rules import create_rules, delete_rules
 from odradek.broker.metadata.administration.topics import create_topic
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule
 from odradek.broker.security.principal import ANONYMOUS, Principal
 from odradek.broker.startup.authorizer import make_authorizer
 from odradek.broker.testing.snapshots import Snapshots
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 
 ALICE = Principal("User", "alice")
 RULE = AccessRule(

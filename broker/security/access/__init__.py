@@ -2,7 +2,6 @@
 
 | module | what |
 |---|---|
-| `resources` | resources, operations and permissions, with their codes |
 | `rule` | one rule, the check of a new one, filters |
 | `rule_set` | the index of all rules |
 | `authorizer` | decisions, and the interface of what makes them |

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple, Protocol
 
-from odradek.broker.security.access.resources import Operation, ResourceType
 from odradek.broker.security.access.rule import AccessRule
 from odradek.broker.security.principal import Principal
+from odradek.protocol.access_rules import Operation, ResourceType
 
 
 class Reason(Enum):

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import msgspec
 
-from odradek.broker.security.access.resources import (
+from odradek.protocol.access_rules import (
     CLUSTER_NAME,
+    EVERY_HOST,
     EVERY_RESOURCE,
     Operation,
     PatternType,
@@ -23,7 +24,6 @@ from odradek.broker.security.access.resources import (
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-EVERY_HOST = "*"
 MOST_CHARACTERS = 4096
 """The most characters of a principal, a host or a name. Differs from Kafka, because each is kept in memory."""
 

@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odradek.broker.security.access.resources import (
+from odradek.broker.security.access.rule import AccessRule
+from odradek.protocol.access_rules import (
     EVERY_RESOURCE,
     Operation,
     PatternType,
     PermissionType,
     ResourceType,
 )
-from odradek.broker.security.access.rule import AccessRule
 
 Who = tuple[str, str]
 """A principal and a host, as in a rule."""

@@ -20,10 +20,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from odradek.broker.security.access.authorizer import Decision, Reason
-from odradek.broker.security.access.resources import Operation, PermissionType, ResourceType
-from odradek.broker.security.access.rule import EVERY_HOST, AccessRule
+from odradek.broker.security.access.rule import AccessRule
 from odradek.broker.security.access.rule_set import RuleSet
 from odradek.broker.security.principal import EVERYBODY, Principal
+from odradek.protocol.access_rules import EVERY_HOST, Operation, PermissionType, ResourceType
 
 _EVERYBODY = str(EVERYBODY)
 _MOST_CACHED = 10_000

@@ -135,7 +135,7 @@ def principal(text: str) -> str:
 
 def resources(arguments: argparse.Namespace) -> list[Resource]:
     """The resources that the flags name."""
-    from odradek.client.admin.acl_values import CLUSTER_NAME
+    from odradek.protocol.access_rules import CLUSTER_NAME
 
     found = [
         Resource(kind, name)
@@ -195,17 +195,18 @@ class _Person(NamedTuple):
 
 
 def _people(arguments: argparse.Namespace) -> Iterator[_Person]:
-    from odradek.client.admin.acl_values import EVERYTHING, AclPermission
+    from odradek.client.admin.acl_values import AclPermission
+    from odradek.protocol.access_rules import EVERY_HOST
 
     for flag, permission in (("allow", AclPermission.ALLOW), ("deny", AclPermission.DENY)):
         for name in getattr(arguments, f"{flag}_principal"):
-            for host in getattr(arguments, f"{flag}_host") or [EVERYTHING]:
+            for host in getattr(arguments, f"{flag}_host") or [EVERY_HOST]:
                 yield _Person(name, host, permission)
 
 
 def _wanted(arguments: argparse.Namespace) -> Iterator[tuple[Resource, list[AclOperation]]]:
     """The operations on each resource."""
-    from odradek.client.admin.acl_values import CLUSTER_NAME
+    from odradek.protocol.access_rules import CLUSTER_NAME
 
     found = resources(arguments)
     if arguments.producer or arguments.consumer:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 
-from odradek.broker.security.access.resources import CLUSTER_NAME, Operation, PatternType, PermissionType, ResourceType
+from odradek.protocol.access_rules import CLUSTER_NAME, Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from odradek.protocol.messages.describe_acls import DescribeAclsRequest

@@ -15,10 +15,10 @@ from odradek.broker.metadata.administration.access_rules import (
 from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import MetadataStore
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import MOST_CHARACTERS, AccessRule
 from odradek.broker.security.principal import Principal
 from odradek.broker.startup.authorizer import make_authorizer
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from tests.effort import cases
 from tests.metadata.conftest import Start, until
 from tests.security.access import model

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 
 TYPES = [each for each in ResourceType if each > ResourceType.ANY]
 OPERATIONS = [each for each in Operation if each > Operation.ANY]

@@ -3,8 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import MOST_CHARACTERS, AccessRule, RuleFilter, check_rule
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 RULE = AccessRule(

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.security.access.authorizer import Decision, Reason
-from odradek.broker.security.access.resources import Operation, PatternType, PermissionType, ResourceType
 from odradek.broker.security.access.rule import AccessRule
 from odradek.broker.security.access.standard_authorizer import StandardAuthorizer, spellings_of_host
 from odradek.broker.security.principal import Principal
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
 from tests.effort import cases, examples
 from tests.security.access import model
 
