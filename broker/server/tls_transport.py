@@ -31,7 +31,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
-from odradek.broker.server.transport import RESET, BlockedBySendingError, Buffer
+from odradek.broker.server.transport import BlockedBySendingError, Buffer, reset
 from odradek.protocol.errors import RemoteProtocolError
 
 RECORD: Final = 16 * 1024
@@ -185,11 +185,7 @@ class TlsTransport:
         self._socket.close()
 
     def reset(self) -> None:
-        try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        except OSError:
-            pass  # the peer has reset it already
-        self._socket.close()
+        reset(self._socket)
 
     def _raise_end(self, end: Exception) -> int:
         if isinstance(end, EOFError):

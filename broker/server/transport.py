@@ -8,23 +8,17 @@ descriptor does not become readable again. Only the plaintext transport passes t
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import struct
 from collections.abc import Callable
-from typing import Final, Protocol
-
-PEER_DISCONNECTED: Final = frozenset(
-    {errno.ECONNRESET, errno.EPIPE, errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENOTCONN}
-)
-"""The numbers of errors that a peer which has gone causes."""
+from typing import Protocol
 
 Buffer = bytes | bytearray | memoryview
 
 # The kernel waits for the next bytes instead of sending a small packet (Linux only; two packets elsewhere).
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
-RESET = struct.pack("ii", 1, 0)
+_RESET = struct.pack("ii", 1, 0)
 """The value of SO_LINGER with which closing resets the connection: it lingers for 0 seconds."""
 
 
@@ -96,8 +90,13 @@ class PlaintextTransport:
         self._socket.close()
 
     def reset(self) -> None:
-        try:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-        except OSError:
-            pass  # the peer has reset it already
-        self._socket.close()
+        reset(self._socket)
+
+
+def reset(connected: socket.socket) -> None:
+    """Close a socket so that the peer sees a reset."""
+    try:
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    except OSError:
+        pass  # the peer has reset it already
+    connected.close()
