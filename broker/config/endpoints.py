@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import NamedTuple
 
 from odradek.broker.config.types import InvalidValueError, list_of
@@ -32,6 +33,19 @@ def parse_endpoint(text: str) -> Endpoint:
     if not 0 <= port <= _MAX_PORT:
         raise InvalidValueError(f"{text!r} has a port outside 0 to {_MAX_PORT}")
     return Endpoint(match["name"].upper(), match["ipv6"] or match["host"] or "", port)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a host: `localhost`, or an IP address of the loopback interface.
+
+    An empty host is every interface. Another name may have any address.
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False
 
 
 ENDPOINTS = list_of(parse_endpoint)

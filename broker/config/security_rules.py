@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from odradek.broker.config.endpoints import Endpoint
+from odradek.broker.config.endpoints import Endpoint, is_loopback
 from odradek.broker.config.jaas import MODULES, JaasEntry, JaasError, parse_jaas
 from odradek.broker.config.listener_config import MECHANISMS, PREFIX, ListenerConfig
 from odradek.broker.security.principal import ANONYMOUS, Principal
@@ -18,7 +18,6 @@ from odradek.broker.security.principal import ANONYMOUS, Principal
 if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
 
-_LOOPBACK = ("localhost", "127.", "::1")
 _WITH_PASSWORDS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _CLASSES = "org.apache.kafka.common.security"
 UNSECURED_VALIDATOR = f"{_CLASSES}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
@@ -68,11 +67,6 @@ def jaas_entry(config: BrokerConfig, listener: str, mechanism: str) -> JaasEntry
     """Return the entry of sasl.jaas.config for a mechanism of a listener. Raises `JaasError`."""
     text = config.listener(listener, mechanism).sasl_jaas_config
     return None if text is None else parse_jaas(text)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address of a listener; an empty host is every interface."""
-    return host.startswith(_LOOPBACK)
 
 
 def _access(config: BrokerConfig) -> Iterator[str]:

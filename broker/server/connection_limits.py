@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.endpoints import is_loopback
 from odradek.broker.config.rules import connection_overrides
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.quotas.connection_rates import AddressRates, CreationRate
@@ -106,7 +107,7 @@ class ConnectionLimits:
         limit = self._overrides.get(host)
         if limit is None:
             limit = self._config.broker.max_connections_per_ip
-            if limit == self._default_per_ip and _is_loopback(host):
+            if limit == self._default_per_ip and is_loopback(host):
                 return True
         return self._by_host[host] < limit
 
@@ -134,7 +135,3 @@ def _limits_of(config: BrokerConfig, listener: str) -> ListenerLimits:
         config.listener_value(listener, f"max.{what}") for what in ("connections", "connection.creation.rate")
     )
     return ListenerLimits(NO_LIMIT if most is None else most, NO_LIMIT if rate is None else rate)
-
-
-def _is_loopback(host: str) -> bool:
-    return host.startswith("127.") or host == "::1"

@@ -24,8 +24,9 @@ from http import HTTPStatus
 from ssl import SSLContext
 from typing import NamedTuple, cast
 
+from odradek.broker.config.endpoints import is_loopback
 from odradek.broker.request.context import Address
-from odradek.broker.server.http_host import is_local_host, is_loopback
+from odradek.broker.server.http_host import is_local_host
 from odradek.broker.server.http_sockets import HttpSockets
 from odradek.broker.structured_logging import StructuredLogger
 

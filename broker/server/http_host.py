@@ -24,11 +24,6 @@ from ipaddress import ip_address
 _LOCAL_DOMAIN = ".localhost"
 
 
-def is_loopback(address: str) -> bool:
-    """Return whether the IP address of a socket belongs to the loopback interface."""
-    return ip_address(address.partition("%")[0]).is_loopback
-
-
 def is_local_host(host: str | None, own_name: str) -> bool:
     """Return whether a Host header (None if there is none) can name a server on the loopback interface.
 

@@ -77,6 +77,16 @@ def test_a_remote_listener_without_tls_is_refused_with_its_override() -> None:
     assert not any("without TLS" in line for line in refusals(REMOTE | {"sasl.plaintext.remote.allow": "true"}))
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.1.2.3", "[::1]"])
+def test_a_listener_without_tls_is_allowed_on_loopback(host: str) -> None:
+    assert not any("without TLS" in line for line in refusals(REMOTE | {"listeners": f"SASL_PLAINTEXT://{host}:9092"}))
+
+
+@pytest.mark.parametrize("host", ["", "localhost.example.org", "127.example.org", "[::1:2]", "[::]", "10.127.0.1"])
+def test_a_host_that_only_looks_like_loopback_is_remote(host: str) -> None:
+    assert any("without TLS" in line for line in refusals(REMOTE | {"listeners": f"SASL_PLAINTEXT://{host}:9092"}))
+
+
 def test_no_sentence_shows_a_password() -> None:
     text = f'{PLAIN_MODULE} required user_alice="hunter2"'
     assert "hunter2" not in "".join(refusals(PLAIN | {"sasl.jaas.config": text}))
