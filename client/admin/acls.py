@@ -23,7 +23,12 @@ from odradek.protocol.messages.delete_acls import (
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from odradek.protocol.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
 
 Rules = tuple[AclRule, ...]
 
@@ -60,31 +65,10 @@ async def describe_acls(calls: Calls, wanted: AclFilter, *, timeout_ms: int | No
     tried = "list access rules"
 
     async def call(connection: Connection) -> Rules:
-        request = DescribeAclsRequest(
-            wanted.resource_type,
-            wanted.resource_name,
-            wanted.pattern_type,
-            wanted.principal,
-            wanted.host,
-            wanted.operation,
-            wanted.permission,
-        )
-        response = await connection.send(request, DescribeAclsResponse)
+        response = await connection.send(DescribeAclsRequest(*_conditions(wanted)), DescribeAclsResponse)
         if response.error_code:
             raise broker_error(response.error_code, tried, response.error_message, broker=connection.name)
-        return tuple(
-            AclRule(
-                resource_type=AclResourceType(resource.resource_type),
-                resource_name=resource.resource_name,
-                pattern_type=AclPatternType(resource.pattern_type),
-                principal=acl.principal,
-                host=acl.host,
-                operation=AclOperation(acl.operation),
-                permission=AclPermission(acl.permission_type),
-            )
-            for resource in response.resources
-            for acl in resource.acls
-        )
+        return tuple(_rule(resource, acl) for resource in response.resources for acl in resource.acls)
 
     return await calls.once(tried, call, timeout_ms)
 
@@ -96,18 +80,7 @@ async def delete_acls(
 
     async def attempt(left: Sequence[AclFilter]) -> Outcomes[AclFilter, Rules]:
         connection = await calls.cluster.any_connection()
-        wanted = [
-            DeleteAclsFilter(
-                one.resource_type,
-                one.resource_name,
-                one.pattern_type,
-                one.principal,
-                one.host,
-                one.operation,
-                one.permission,
-            )
-            for one in left
-        ]
+        wanted = [DeleteAclsFilter(*_conditions(one)) for one in left]
         response = await connection.send(DeleteAclsRequest(wanted), DeleteAclsResponse)
         outcomes: dict[AclFilter, Rules | ClientError] = {}
         for one, result in zip(left, response.filter_results, strict=False):
@@ -118,18 +91,33 @@ async def delete_acls(
             outcomes[one] = (
                 broker_error(code, tried, message, broker=connection.name)
                 if code
-                else tuple(_deleted(acl) for acl in result.matching_acls)
+                else tuple(_rule(acl, acl) for acl in result.matching_acls)
             )
         return outcomes
 
     return await calls.for_each(tried, filters, attempt, timeout_ms)
 
 
-def _deleted(acl: DeleteAclsMatchingAcl) -> AclRule:
+def _conditions(wanted: AclFilter) -> tuple[int, str | None, int, str | None, str | None, int, int]:
+    """Return the fields of a filter in the order of both requests that have filters."""
+    return (
+        wanted.resource_type,
+        wanted.resource_name,
+        wanted.pattern_type,
+        wanted.principal,
+        wanted.host,
+        wanted.operation,
+        wanted.permission,
+    )
+
+
+def _rule(
+    resource: DescribeAclsResource | DeleteAclsMatchingAcl, acl: AclDescription | DeleteAclsMatchingAcl
+) -> AclRule:
     return AclRule(
-        resource_type=AclResourceType(acl.resource_type),
-        resource_name=acl.resource_name,
-        pattern_type=AclPatternType(acl.pattern_type),
+        resource_type=AclResourceType(resource.resource_type),
+        resource_name=resource.resource_name,
+        pattern_type=AclPatternType(resource.pattern_type),
         principal=acl.principal,
         host=acl.host,
         operation=AclOperation(acl.operation),
