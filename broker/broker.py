@@ -31,13 +31,14 @@ from odradek.broker.metrics.collectors.group_lag import GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness, SystemRandomness
 from odradek.broker.request.services import Services
-from odradek.broker.run import Run, Surroundings
+from odradek.broker.run import Run
 from odradek.broker.server.connections import Connections
 from odradek.broker.server.reserved_ports import ReservedPorts
 from odradek.broker.server.routes import Routes
 from odradek.broker.server.server import Server
 from odradek.broker.startup.embedded_config import READ_ONLY, Properties, embedded_config
 from odradek.broker.startup.machine import Machine
+from odradek.broker.startup.surroundings import Surroundings
 from odradek.broker.startup.temporary_log_dir import TemporaryLogDir
 from odradek.broker.storage.disk.files import OsFiles, UnsyncedFiles
 from odradek.broker.storage.log_dir import LogDir

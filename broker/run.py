@@ -25,13 +25,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker import waiting
-from odradek.broker.clock import Clock
-from odradek.broker.config import BrokerConfig
 from odradek.broker.descriptor_budget import current_budget
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.adoption import adopt_if_due
@@ -45,14 +42,13 @@ from odradek.broker.metadata.store.store import MetadataStore
 from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
 from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
-from odradek.broker.randomness import Randomness
 from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
 from odradek.broker.server.server import Server
 from odradek.broker.startup.clock_follower import BrokerFollower
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
-from odradek.broker.startup.machine import Machine, on_ports
+from odradek.broker.startup.machine import on_ports
 from odradek.broker.startup.metadata_store import (
     SEEN_REVISION_INTERVAL_MS,
     Readiness,
@@ -67,6 +63,7 @@ from odradek.broker.startup.metadata_store import (
 from odradek.broker.startup.parts import Foundation, Parts, build
 from odradek.broker.startup.security import METRICS_PORT, listener_tls
 from odradek.broker.startup.status_pages import start_status_pages
+from odradek.broker.startup.surroundings import Surroundings
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
@@ -83,28 +80,6 @@ FINISH_SECONDS_TEMPORARY = 0.02
 """The same for a broker in its own temporary directory, whose clients can lose nothing any more."""
 DRAIN_SECONDS = 30.0
 """The longest time for which a stopping broker waits until others lead its partitions."""
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """The part of a broker that stays the same from run to run: configuration, and the seams to the world.
-
-    `store`: a metadata store that several brokers of this process share. `is_temporary`: the log directory is removed
-    when the broker is closed.
-    """
-
-    config: BrokerConfig
-    clock: Clock
-    randomness: Randomness
-    machine: Machine
-    store: MetadataStore | None
-    read_only: bool
-    is_temporary: bool
-
-    @property
-    def is_member(self) -> bool:
-        """Whether the broker belongs to a cluster of several."""
-        return self.store is not None or bool(self.config.metadata_etcd_endpoints)
 
 
 class Ports(NamedTuple):
