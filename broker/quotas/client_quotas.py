@@ -2,7 +2,8 @@
 
 A client chooses its client id, and may invent one for each request. So at most `MOST` uses are kept: the least recently
 used ones are removed first, and one that was not used for an hour is removed, too (Kafka has only the hour). A client
-whose use was removed begins with a full quota, as it does under an invented client id. A quota for users limits those.
+whose use was removed begins with a full quota, as it does under an invented client id. A quota for users limits
+such a client.
 """
 
 from __future__ import annotations

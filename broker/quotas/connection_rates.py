@@ -54,7 +54,7 @@ class AddressRates:
         return len(self._uses)
 
     def set(self, quotas: Mapping[Entity, Mapping[str, float]]) -> None:
-        """Replace all quotas; those of other entities are passed over."""
+        """Replace all quotas; those of entities that are not addresses are ignored."""
         self._limits = {}
         for entity, values in quotas.items():
             limit = values.get(CONNECTION_CREATION_RATE, 0)

@@ -2,7 +2,7 @@
 
 Tokens flow in at `limit` a second, up to what flows in during all windows together. Each mutation takes one. A request
 may start while there are no fewer than 0 tokens, and may then take any number: so a topic with more partitions than the
-bucket holds can be created, and whoever asks next waits until the bucket is at 0 again. A new bucket is full.
+bucket holds can be created, and the next request waits until the bucket is at 0 again. A new bucket is full.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The use that one client makes of one quota, and the time for which it must wait when it is over it.
 
 If the measured rate is O and the limit T over a span of W seconds, a pause of X brings the rate down to T when
-O · W / (W + X) = T, so X = (O - T) / T · W: Kafka's `QuotaUtils.throttleTime`. Only times of request quotas have a
-bound, one window (`ClientRequestQuotaManager`). A limit may change at any time; what was measured stays.
+O · W / (W + X) = T, so X = (O - T) / T · W: Kafka's `QuotaUtils.throttleTime`. Only the times of request quotas are
+bounded, by one window (`ClientRequestQuotaManager`). A limit may change at any time; what was measured stays.
 """
 
 from __future__ import annotations

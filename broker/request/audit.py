@@ -3,7 +3,7 @@
 | event | level | when |
 |---|---|---|
 | authenticated | debug | a client has shown who it is |
-| authentication failed | warning | it could not |
+| authentication failed | warning | a client could not |
 | refused | warning | a right is missing; `rule` is what decided |
 | changed | info | topics, properties, rules, users, quotas or records were altered or deleted, or could not be |
 | repeated | the level of the event | an event came again, `count` times within a minute |
@@ -57,7 +57,7 @@ class Audit:
             self._write(logging.DEBUG, "authenticated", _of_connection(connection, mechanism))
 
     def authentication_failed(self, connection: ConnectionContext, mechanism: str, reason: str) -> None:
-        """Record that it could not; `reason` has no secret, and is not what the client is told."""
+        """Record that a client could not authenticate; `reason` has no secret, and the client does not get it."""
         fields = {**_of_connection(connection, mechanism), "reason": _shortened(reason)}
         key = (connection.listener_name, connection.peer_address[0], mechanism, reason)
         self._once(logging.WARNING, "authentication failed", key, fields)
@@ -75,7 +75,7 @@ class Audit:
         self._once(logging.WARNING, "refused", key, fields)
 
     def changed(self, context: RequestContext, api: str, resources: Sequence[str], errors: Sequence[str]) -> None:
-        """Record that a client has changed `resources`, or that it was not done, for `errors`."""
+        """Record that a client has changed `resources`; with `errors`, that it failed for some or all of them."""
         fields = {**_of_request(context, api), "resources": _few(resources)}
         if errors:
             fields["errors"] = _few(errors)

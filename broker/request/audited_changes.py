@@ -1,6 +1,6 @@
 """The changes that the audit log records: for each API that changes something, the names of what it is asked to change.
 
-Only names: the value of a property may be a secret, and a record is nobody's business.
+Only names: the value of a property may be a secret, and records are private.
 """
 
 from __future__ import annotations

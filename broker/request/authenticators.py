@@ -1,4 +1,4 @@
-"""The beginning of each authentication: which listener demands it, and who learns of its outcome."""
+"""Begins the authentication of new connections, where the listener demands it; the audit log gets the outcome."""
 
 from __future__ import annotations
 

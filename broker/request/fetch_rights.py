@@ -1,4 +1,4 @@
-"""What the sender of a Fetch may read: as a follower everything, as a consumer the topics that it has the right to.
+"""The right to read of the sender of a Fetch: a follower reads everything, a consumer the topics that it may read.
 
 | replica id | listener | without an authorizer | with one |
 |---|---|---|---|

@@ -1,4 +1,4 @@
-"""What the client of a request may do. Without an authorizer, which `authorizer.class.name` sets, everything.
+"""The rights of the client of a request. Without an authorizer (`authorizer.class.name`), it may do everything.
 
 `broker.apis.rights_table` lists the right that each API needs. The table itself checks those that a request needs as a
 whole, on the cluster; handlers check the others with the functions here.
@@ -11,8 +11,8 @@ whole, on the cluster; handlers check the others with the functions here.
 
 Lists omit what the client may not describe. Differs from Kafka, which confirms the existence of a topic id.
 
-What is allowed is kept with the connection until the rules or its principal change. Refusals are not, because a client
-can ask for any number of names that it has no right to. A request that waits is decided again when it is answered.
+Decisions that allow are kept with the connection until the rules or its principal change. Refusals are not, because a
+client can ask for any number of names that it has no right to. A request that waits is decided again before its answer.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def refused(
 ) -> KafkaError:
     """Return the error for a refused operation. Every refusal that a client sees passes here, so the audit log has it.
 
-    What only is left out of a list is no refusal, nor is a missing right in place of which another one is enough.
+    Nothing is refused if a list only omits a resource, or if another right is enough in place of the missing one.
     """
     authorizer = services.authorizer
     if authorizer is not None:

@@ -1,4 +1,4 @@
-"""A Fetch of a consumer whose quota may be over: it then gets an empty response at once (KIP-219).
+"""A Fetch of a consumer with a quota: while it is over the quota, it gets an empty response at once (KIP-219).
 
 The quota is checked when the records are there, before they become part of the session: the consumer asks for the same
 records again. Reading is limited to what the quota allows in its windows, since more is always over the quota.

@@ -145,7 +145,7 @@ class Throttling:
         return throttle_ms
 
     def fetch_window_bytes(self, context: RequestContext) -> int:
-        """Return the most bytes that a Fetch can get without being throttled for sure, as Kafka does."""
+        """Return the bytes above which a Fetch is over its quota by itself, to limit its reads as Kafka does."""
         usage = self._find(CONSUMER_BYTE_RATE, context, self.monotonic())
         return _UNLIMITED if usage is None else min(int(usage.most_at_once), _UNLIMITED)
 
@@ -209,7 +209,7 @@ class MutationQuota:
 
 
 class _Measured(Awaitable[T]):
-    """An awaitable whose time between its waits is added up."""
+    """An awaitable that adds up the time for which it runs, without its waits."""
 
     def __init__(self, work: Awaitable[T], context: RequestContext, monotonic: Callable[[], float]) -> None:
         self._work = work

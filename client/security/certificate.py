@@ -20,7 +20,7 @@ class CertificateSummary(NamedTuple):
 
 
 def summary_of(der: bytes) -> CertificateSummary:
-    """Raises ValueError if these are no bytes of a certificate."""
+    """Parse a certificate in DER. Raises ValueError."""
     certificate = x509.load_der_x509_certificate(der)
     return CertificateSummary(
         certificate.subject.rfc4514_string(),

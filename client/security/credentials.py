@@ -127,7 +127,7 @@ def _jaas(text: str | None, mechanism: str) -> JaasEntry | None:
     except ValueError as error:
         raise _wrong(f"sasl_jaas_config cannot be read: {error}", f'Write {module} required name="value" …;') from None
     if entry.module != module:
-        raise _wrong(f"sasl_jaas_config has not the login module of {mechanism}", f"It is {module}")
+        raise _wrong(f"the module in sasl_jaas_config is not the login module of {mechanism}", f"It is {module}")
     return entry
 
 

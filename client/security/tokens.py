@@ -1,4 +1,4 @@
-"""The tokens of OAUTHBEARER: got when a connection needs one, and kept until most of their life is over.
+"""The tokens of OAUTHBEARER: requested when a connection needs one, and kept until most of their life is over.
 
 All connections of a client share a `TokenSource`, so that ten connections need one token. A new one is got when four
 fifths of the old one's life are over (Kafka's sasl.login.refresh.window.factor); if that fails, the old one is used as

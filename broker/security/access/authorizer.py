@@ -11,7 +11,7 @@ from odradek.protocol.access_rules import Operation, ResourceType
 
 
 class Reason(Enum):
-    """Why a decision is as it is, as the end of a sentence for logs and commands."""
+    """The reason of a decision, as the end of a sentence for logs and commands."""
 
     SUPER_USER = "the principal is a super user"
     RULE = "a rule says so"
@@ -48,5 +48,5 @@ class Authorizer(Protocol):
         ...
 
     def allows_on_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
-        """Return whether there is a resource of this type on which it may (`authorizeByResourceType` in Kafka)."""
+        """Return whether it may on some resource of this type (`authorizeByResourceType` in Kafka)."""
         ...

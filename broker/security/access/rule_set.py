@@ -73,7 +73,7 @@ class Verdict:
 
 
 class RuleSet:
-    """All access rules, by what decisions look up."""
+    """All access rules, indexed for decisions."""
 
     def __init__(self) -> None:
         self._types = {resource_type: _RulesOfType(resource_type) for resource_type in ResourceType}

@@ -10,7 +10,7 @@ rules are for the resource, none for it   denied
 
 A rule is for the client if its principal is the client's or `User:*`, and its host the client's or `*`. ALLOW of Read,
 Write, Delete and Alter includes Describe; ALLOW of AlterConfigs includes DescribeConfigs; All includes everything. DENY
-includes nothing but for All.
+of an operation includes no other; DENY of All includes all.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class StandardAuthorizer:
         return len(self._rules)
 
     def apply(self, removed: Iterable[AccessRule], added: Iterable[AccessRule]) -> None:
-        """Change the rules: decisions hold no longer."""
+        """Change the rules. Earlier decisions are no longer valid."""
         for rule in removed:
             self._rules.remove(rule)
         for rule in added:
@@ -63,7 +63,7 @@ class StandardAuthorizer:
     def decide(
         self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType, name: str
     ) -> Decision:
-        """Return the decision, with what it rests on. `host` is the client's address."""
+        """Return the decision, with its reason. `host` is the client's address."""
         if principal in self._super_users:
             return _SUPER_USER
         verdict = self._rules.find(
@@ -82,8 +82,7 @@ class StandardAuthorizer:
     def allows_on_any(self, principal: Principal, host: str, operation: Operation, resource_type: ResourceType) -> bool:
         """Return whether there is a resource of this type on which it may.
 
-        Costs a step for each rule of the principal and of `User:*`, but the next time the same is asked, until the
-        rules change.
+        Takes a step for each rule of the principal and of `User:*`. The answer is kept until the rules change.
         """
         question = principal, host, operation, resource_type
         found = self._on_any.get(question)

@@ -37,7 +37,8 @@ class Plain(msgspec.Struct, frozen=True):
 class Scram(msgspec.Struct, frozen=True):
     """One SCRAM mechanism. `find_credential` looks a user up when its client sends its first message.
 
-    `unknown_users` is called for each exchange: its secret is in the metadata, which are read later than this is made.
+    `unknown_users` is called for each exchange, because its secret is in the metadata, which are loaded after this
+    object is created.
     """
 
     mechanism: ScramMechanism

@@ -1,6 +1,6 @@
 """The TLS settings of one listener: the values of its `ssl.*` properties, as `context` and `stores` need them.
 
-Whoever reads the configuration fills the struct; nothing here imports it. Names and defaults are Kafka's
+The caller fills the struct from the configuration, which nothing here imports. Names and defaults are Kafka's
 (`SslConfigs`). Errors are one line, which starts with the property and ends with the cure.
 """
 
