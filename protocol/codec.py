@@ -13,20 +13,26 @@ copies, `records` are views of the buffer.
 
 An encoder does not copy records that are not bytes-like but have a length (the slice of a segment file). It writes
 their length and appends `(position in out, object)` to `splices`; the transport sends the parts in that order.
+
+An element of an array that `may_be_encoded` may be an `EncodedPart`, whose bytes an encoder only copies.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import defaultdict
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar, cast
+
+import msgspec
 
 from odradek.protocol.buffer import Buffer
 from odradek.protocol.code_generation.decoder_writer import DecoderInStepsWriter, DecoderWriter
 from odradek.protocol.code_generation.encoder_writer import EncoderInStepsWriter, EncoderWriter
+from odradek.protocol.code_generation.error_counts import ErrorCountWriter
 from odradek.protocol.code_generation.source_writer import compiled
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
-from odradek.protocol.schema import Layout, Message, layout, spec
+from odradek.protocol.schema import EncodedPart, Layout, Message, Structure, fields, layout, spec
 
 M = TypeVar("M", bound=Message)
 Splices = list[tuple[int, Any]]
@@ -107,6 +113,39 @@ def decoder_in_steps(cls: type[Message], version: int) -> DecoderInSteps:
     all arrays together.
     """
     return cast("DecoderInSteps", compiled(DecoderInStepsWriter, _checked_layout(cls, version)))
+
+
+class PartEncoder:
+    """Encodes structures of one class as elements of an array that `may_be_encoded`, for one version of a message."""
+
+    def __init__(self, cls: type[Structure], message: type[Message], version: int) -> None:
+        self._layout = of = layout(cls, version, spec(message).is_flexible(version))
+        self._encode = compiled(EncoderInStepsWriter, of)
+        self._count_errors = compiled(ErrorCountWriter, of)
+
+    def encode_in_steps(self, part: Structure) -> Generator[None, None, EncodedPart]:
+        """Return the encoded part; yield after every few KiB. Raises ENCODING_ERRORS."""
+        out = bytearray()
+        yield from self._encode(part, out, None)
+        errors: defaultdict[int, int] = defaultdict(int)
+        self._count_errors(part, errors)
+        return EncodedPart(bytes(out), tuple(errors.items()), self._layout)
+
+
+def decode_part(part: EncodedPart) -> Structure:
+    """Return the structure of which a part was made, with the defaults of fields that its version does not have."""
+    structure: Structure = compiled(DecoderWriter, part.layout)(memoryview(part.content), 0)[0]
+    return structure
+
+
+def with_decoded_parts(message: M) -> M:
+    """Return a message without `EncodedPart`s: these are replaced by their structures."""
+    arrays = {field.name: getattr(message, field.name) for field in fields(type(message)) if field.may_be_encoded}
+    decoded = {
+        name: [decode_part(each) if isinstance(each, EncodedPart) else each for each in array]
+        for name, array in arrays.items()
+    }
+    return msgspec.structs.replace(message, **decoded) if decoded else message
 
 
 def encoder_source(cls: type[Message], version: int) -> str:

@@ -22,6 +22,7 @@ The annotation of a field is its Python type (`int`, `str | None`, `list[FetchTo
 | `... | None`, `nullable(since, until)` | may be null: in all versions that carry the field, or in those named |
 | `tag(n)` | in flexible versions an optional tagged field (KIP-482) |
 | `ignorable` | a version without the field drops its value; without this marker a value raises an error there |
+| `may_be_encoded` | elements of the array of structures may be `EncodedPart`s, in a message that is sent |
 
 `layout(cls, version)` resolves a class for one version. Layouts are values: versions with the same encoding have equal
 layouts, so that `odradek.protocol.codec` compiles each only once. This module reads annotations at run time, so message
@@ -82,6 +83,11 @@ class _Ignorable:
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class _MayBeEncoded:
+    pass
+
+
 i8 = Annotated[int, Scalar("int8", "b")]
 i16 = Annotated[int, Scalar("int16", "h")]
 i32 = Annotated[int, Scalar("int32", "i")]
@@ -97,6 +103,7 @@ uuid = Annotated[bytes, Scalar("uuid", "16s")]
 record_batches = Annotated[Any, Scalar("records")]
 
 ignorable = _Ignorable()
+may_be_encoded = _MayBeEncoded()
 LAST_VERSION = 32767
 
 
@@ -180,6 +187,7 @@ class Field(NamedTuple):
     nullable_last: int
     tag: int | None
     is_ignorable: bool
+    may_be_encoded: bool
     default: Any  # a value; for a structure its class, of which a new instance is created
 
     def exists_in(self, version: int) -> bool:
@@ -198,6 +206,7 @@ class LayoutField(NamedTuple):
     is_array: bool
     is_nullable: bool
     default: Any
+    may_be_encoded: bool = False
 
 
 class Layout(NamedTuple):
@@ -212,6 +221,18 @@ class Layout(NamedTuple):
     fields: tuple[LayoutField, ...]
     tagged: tuple[tuple[int, LayoutField], ...]
     absent: tuple[LayoutField, ...]
+
+
+class EncodedPart(NamedTuple):
+    """An element of an array that `may_be_encoded`, in the bytes of one version of its message.
+
+    It is encoded once, for all messages of that version that have it (`odradek.protocol.codec.PartEncoder`). `errors`
+    are the error codes in it, each with the number of its occurrences.
+    """
+
+    content: bytes
+    errors: tuple[tuple[int, int], ...]
+    layout: Layout
 
 
 def _unwrap(annotation: Any) -> tuple[Any, list[Any], bool]:
@@ -263,6 +284,7 @@ def _field(name: str, annotation: Any, default: Any, factory: Any) -> Field:
         nullable_last=null.last if null else LAST_VERSION + 1,
         tag=next((m.number for m in markers if isinstance(m, Tag)), None),
         is_ignorable=any(isinstance(m, _Ignorable) for m in markers),
+        may_be_encoded=any(isinstance(m, _MayBeEncoded) for m in markers),
         default=default,
     )
 
@@ -285,7 +307,13 @@ def layout(cls: type[Structure], version: int, flexible: bool | None = None) -> 
         if not isinstance(field.kind, Scalar) and field.exists_in(version):
             part = layout(field.kind, version, flexible)
         resolved = LayoutField(
-            field.name, field.kind, part, field.is_array, field.is_nullable_in(version), _Default.freeze(field.default)
+            field.name,
+            field.kind,
+            part,
+            field.is_array,
+            field.is_nullable_in(version),
+            _Default.freeze(field.default),
+            field.may_be_encoded,
         )
         if not field.exists_in(version):
             if not field.is_ignorable:

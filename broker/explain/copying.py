@@ -9,8 +9,9 @@ are released when they are sent. A copy refers to neither. It has at most
 | of an array | 10 elements, then the number of the others |
 | of all values together | about 400 |
 
-so that a Metadata response of ten thousand partitions costs what one of ten costs. Errors and topics have their names,
-subscriptions and assignments inside of JoinGroup and SyncGroup are decoded, secrets are hidden (`secrets`).
+so that a Metadata response of ten thousand topics costs what one of ten costs. Errors and topics have their names,
+subscriptions and assignments inside of JoinGroup and SyncGroup are decoded, and so is an `EncodedPart`. Secrets are
+hidden (`secrets`).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from odradek.broker.explain.record_copying import copy_batches
 from odradek.broker.explain.secrets import hidden_fields
 from odradek.broker.explain.shown import Shown, bytes_text, cut_text
 from odradek.protocol.api import NAMES
+from odradek.protocol.codec import decode_part
 from odradek.protocol.errors import ErrorCode, RemoteProtocolError
-from odradek.protocol.schema import ZERO_UUID, Layout, LayoutField, Message, Structure, layout
+from odradek.protocol.schema import ZERO_UUID, EncodedPart, Layout, LayoutField, Message, Structure, layout
 from odradek.protocol.stored_records.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -89,7 +91,8 @@ class MessageCopy:
 
     def _element(self, field: LayoutField, value: Any) -> Any:
         if field.part is not None:
-            return self._structure(value, field.part)
+            structure = decode_part(value) if isinstance(value, EncodedPart) else value
+            return self._structure(structure, field.part)
         self._left -= 1
         copied = self._scalar(field, value)
         self.size += _OVERHEAD + (len(copied) if isinstance(copied, str) else 0)

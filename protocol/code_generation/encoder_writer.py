@@ -6,7 +6,7 @@ from odradek.protocol.code_generation import codec_parts as parts
 from odradek.protocol.code_generation.codec_parts import STEP_BYTES
 from odradek.protocol.code_generation.source_writer import SourceWriter, fixed_code
 from odradek.protocol.errors import LocalProtocolError
-from odradek.protocol.schema import Layout, LayoutField, Scalar
+from odradek.protocol.schema import EncodedPart, Layout, LayoutField, Scalar
 from odradek.protocol.uvarint import uvarint
 
 BYTES_LIKE = (bytes, bytearray, memoryview)
@@ -146,7 +146,13 @@ class EncoderWriter(SourceWriter):
         item = self.fresh("e")
         self.line(depth, f"for {item} in {x}:")
         before = len(self.lines)
-        if field.part is not None:
+        if field.part is not None and field.may_be_encoded:
+            encoded = self.refer("EncodedPart", EncodedPart)
+            self.line(depth + 1, f"if {item}.__class__ is {encoded}: {out} += {item}.content")
+            self.line(depth + 1, "else:")
+            self.structure(field.part, item, out, depth + 2)
+            self.flush(out, depth + 2)
+        elif field.part is not None:
             self.structure(field.part, item, out, depth + 1)
         else:
             self.field(field._replace(is_array=False, is_nullable=False), flexible, item, out, depth + 1)

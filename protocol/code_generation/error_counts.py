@@ -13,7 +13,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any, cast
 
 from odradek.protocol.code_generation.source_writer import SourceWriter, compiled
-from odradek.protocol.schema import Layout, Message, layout
+from odradek.protocol.schema import EncodedPart, Layout, Message, layout
 
 ErrorCounts = MutableMapping[int, int]
 """Counts by error code: a `defaultdict(int)`."""
@@ -49,6 +49,11 @@ class ErrorCountWriter(SourceWriter):
                 elif field.is_nullable:
                     value = f"{value} or ()"
                 self.line(depth, f"for {inner} in {value}:")
+                if field.may_be_encoded:
+                    encoded = self.refer("EncodedPart", EncodedPart)
+                    self.line(depth + 1, f"if {inner}.__class__ is {encoded}:")
+                    self.line(depth + 2, f"for code, count in {inner}.errors: counts[code] += count")
+                    self.line(depth + 2, "continue")
                 self._count_in(inner, field.part, depth + 1)
 
 

@@ -14,6 +14,7 @@ from odradek.protocol.schema import (
     i16,
     i32,
     ignorable,
+    may_be_encoded,
     message,
     nullable,
     since,
@@ -92,6 +93,6 @@ class MetadataResponse(Message):
     cluster_id: Annotated[string | None, since(2), ignorable] = None
     # The broker to send admin requests to: under KRaft any live broker, which forwards them; -1 none.
     controller_id: Annotated[i32, since(1), ignorable] = -1
-    topics: list[MetadataResponseTopic] = []
+    topics: Annotated[list[MetadataResponseTopic], may_be_encoded] = []
     cluster_authorized_operations: Annotated[i32, since(8), until(10)] = -2147483648
     error_code: Annotated[i16, since(13), ignorable] = 0

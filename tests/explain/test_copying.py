@@ -4,16 +4,23 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from odradek.broker.explain import Trace
 from odradek.broker.explain.copying import MOST_ELEMENTS, MessageCopy
-from odradek.broker.explain.events import Fields
+from odradek.broker.explain.events import Fields, RequestAnswered
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from odradek.protocol.messages.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.protocol.schema import Message
 from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolSubscription, write_consumer_protocol
-from tests.handlers.requests import batch
+from tests.handlers.requests import batch, create
+from tests.wire import Wire
 
 
 def copied(message: Message, version: int, topics: Mapping[bytes, str] = MappingProxyType({})) -> Fields:
@@ -60,6 +67,17 @@ def test_error_codes_have_their_names() -> None:
     assert copied(MetadataResponse(topics=[MetadataResponseTopic(3, "t")]), 12)["topics"][0]["error_code"] == (
         "UNKNOWN_TOPIC_OR_PARTITION"
     )
+
+
+async def test_encoded_parts_are_decoded(wire: Wire, trace: Trace) -> None:
+    await create(wire, "orders")
+    await wire.ask(MetadataRequest(None), 12)
+    trace.install()
+
+    response = await wire.ask(MetadataRequest(None), 12)
+
+    [answer] = [each for each in trace.events if isinstance(each, RequestAnswered)]
+    assert answer.fields == copied(response, 12, {response.topics[0].topic_id: "orders"})
 
 
 def test_topic_ids_have_the_names_of_their_topics() -> None:

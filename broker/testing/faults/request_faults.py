@@ -37,6 +37,7 @@ from odradek.broker.testing.faults.error_rows import (
 from odradek.broker.testing.faults.execution import execute, release_records
 from odradek.broker.testing.faults.request_rules import BEFORE, Drop, Fail, RequestRule, Throttle, Wanted
 from odradek.broker.testing.faults.topic_rows import NameOfId, topics_of
+from odradek.protocol.codec import with_decoded_parts
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchRequest
 from odradek.protocol.schema import Message
@@ -189,7 +190,8 @@ class _Execution:
         return with_rows(answer, version, answers, failed)
 
     async def _execute(self, request: Any) -> Result:
-        return await execute(self._handler, self._services, self._context, request)
+        answer = await execute(self._handler, self._services, self._context, request)
+        return None if answer is None else with_decoded_parts(answer)
 
 
 def _wanted(handler: Handler, services: Services, context: RequestContext, request: Any) -> Wanted:
