@@ -9,6 +9,7 @@ Both `server` and `handlers` import this package; it imports neither.
 | `services` | the parts of the broker that handlers may use |
 | `time_slices` | long requests executed a few milliseconds at a time |
 | `throttling`, `throttled_fetch` | client quotas: what a request is charged with; a Fetch that is over its quota |
+| `encoded_topics` | the rows of topics in Metadata responses, encoded once |
 | `endpoints` | the addresses of brokers and leaders, for the client of a request |
 | `authentication`, `authenticators` | the authentication of a connection: SASL; its beginning |
 | `audit`, `audited_changes` | the audit log: who did what, and who was refused; what counts as a change |

@@ -18,6 +18,7 @@ from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.audit import Audit
+from odradek.broker.request.encoded_topics import EncodedTopics
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
 from odradek.broker.security.access.authorizer import Authorizer
@@ -31,6 +32,7 @@ class Services:
 
     clock: Clock
     metadata: Metadata
+    encoded_topics: EncodedTopics
     partitions: Partitions
     producer_ids: ProducerIdBlocks
     groups: GroupCoordinator

@@ -45,6 +45,7 @@ from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.audit import Audit
 from odradek.broker.request.audited_changes import ChangeAudit
 from odradek.broker.request.authenticators import Authenticators
+from odradek.broker.request.encoded_topics import EncodedTopics
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
@@ -163,6 +164,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
     services = Services(
         clock=clock,
         metadata=metadata,
+        encoded_topics=EncodedTopics(metadata),
         partitions=partitions,
         producer_ids=producer_ids,
         groups=groups,
