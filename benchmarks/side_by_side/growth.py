@@ -6,11 +6,12 @@
 | connections | idle connections | the same |
 | log-size | the log, in segments of 16 MiB | Produce of 100 B; Fetch of 16 KiB and ListOffsets, amid it |
 | groups | other groups | OffsetCommit, 8×1 |
+| metadata | partitions of the topic, or topics of one partition, that a request asks for | Metadata, 1×1 |
 
 In each round the same work runs just before without growth: on a broker that has nothing else (`untouched_brokers`),
 without idle connections, on the smallest log. The result is the ratio of both costs, so that other load on the machine
 affects both. The goal is 1: no cost may grow with the log, and the cost of a request must not grow with partitions that
-it does not name.
+it does not name. Only in the last series the answer grows, too: each further partition or topic should cost little.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ PARTITIONS = (1, 100, 1000, 5000)
 CONNECTIONS = (1, 100, 1000)
 LOG_MB = (10, 1000, 5000, 20_000)
 GROUPS = (1, 100, 1000)
+ASKED = (1, 100, 1000)
 SEGMENT_BYTES = 16 << 20
 PARTITIONS_A_TOPIC = 1000
 WORKED_ON = 8
@@ -141,6 +143,29 @@ def _commit(side: Side, topic: str, numbers: range) -> None:
             asker.accepted(load.offset_commit_frame(f"other-{number}", topic))
 
 
+def _metadata(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    """Ask for topics with more and more partitions, then for more and more topics."""
+    sizes = _sizes(ASKED, quick=quick)
+    grown = {size: contest.new_topic(size) for size in sizes}
+    names = [f"asked-{number}" for number in range(max(sizes))]
+    for side in contest.sides:
+        with load.Asker(side.port) as asker:
+            asker.accepted(load.create_topics_frame(names))
+    works = {
+        "Metadata, 1×1, of a topic with {:,} partitions": {size: [topic] for size, topic in grown.items()},
+        "Metadata, 1×1, of {:,} topics": {size: names[:size] for size in sizes},
+    }
+    for work, topics in works.items():
+        asked = {size: partial(small_load, contest, [load.metadata_frame(each)]) for size, each in topics.items()}
+        for size, measure in asked.items():
+            yield _row(contest, work.format(size), beside(asked[min(asked)], measure), size)
+    for topic in grown.values():
+        contest.delete_topic(topic)
+    for side in contest.sides:
+        with load.Asker(side.port) as asker:
+            asker.accepted(load.delete_topics_frame(names))
+
+
 def _sizes(sizes: Sequence[int], *, quick: bool) -> Sequence[int]:
     return sizes[:2] if quick else sizes
 
@@ -193,4 +218,10 @@ def _row(contest: Contest, work: str, measure: Measure, size: int) -> Row:
     return contest.row("growth", work, measure, x=size)
 
 
-PARTS = {"partitions": _partitions, "connections": _connections, "log-size": _log_size, "groups": _groups}
+PARTS = {
+    "partitions": _partitions,
+    "connections": _connections,
+    "log-size": _log_size,
+    "groups": _groups,
+    "metadata": _metadata,
+}

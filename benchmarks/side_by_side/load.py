@@ -27,9 +27,12 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import SIZE_PREFIX
 from odradek.protocol.header import RequestHeader
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -46,6 +49,9 @@ OFFSET_COMMIT_VERSION = 9  # the same
 FIND_COORDINATOR_VERSION = 4
 LIST_OFFSETS_VERSION = 8
 API_VERSIONS_VERSION = 4
+METADATA_VERSION = 12
+CREATE_TOPICS_VERSION = 7
+DELETE_TOPICS_VERSION = 5
 _HERE = Path(__file__).parent
 _NOT_YET = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -96,6 +102,23 @@ def list_offsets_frame(topic: str, timestamp: int, *, read_committed: bool = Fal
 
 def find_coordinator_frame(group: str) -> bytes:
     return frame(FindCoordinatorRequest(coordinator_keys=[group]), FIND_COORDINATOR_VERSION)
+
+
+def metadata_frame(topics: Iterable[str]) -> bytes:
+    """Return a Metadata for topics by their names, which creates none."""
+    wanted = [MetadataRequestTopic(name=name) for name in topics]
+    return frame(MetadataRequest(wanted, allow_auto_topic_creation=False), METADATA_VERSION)
+
+
+def create_topics_frame(topics: Iterable[str]) -> bytes:
+    """Return a CreateTopics of topics with one partition."""
+    return frame(
+        CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in topics], timeout_ms=60_000), CREATE_TOPICS_VERSION
+    )
+
+
+def delete_topics_frame(topics: Iterable[str]) -> bytes:
+    return frame(DeleteTopicsRequest(topic_names=list(topics), timeout_ms=60_000), DELETE_TOPICS_VERSION)
 
 
 def frame(request: Message, version: int) -> bytes:

@@ -69,8 +69,8 @@ def draw(run: Run, directory: Path) -> dict[str, list[str]]:
         if plain or compiled:
             first = group if plain else group + COMPILED
             drawn[first] = [_save(ratio_figure(title, run.baseline, plain, compiled), directory, group)]
-    if rows := by_group.get("growth"):
-        drawn["growth"] = [_save(growth_figure(rows, run.baseline), directory, "growth")]
+    if panels := growth_panels(by_group.get("growth", [])):
+        drawn["growth"] = [_save(growth_figure(panels, run.baseline), directory, "growth")]
     return drawn
 
 
@@ -152,13 +152,21 @@ def _advantage(row: Row, figure: str) -> float:
     return ratio if figure in MORE_IS_BETTER else 1 / ratio if ratio else float("inf")
 
 
-def growth_figure(rows: Sequence[Row], baseline: str) -> Any:
-    """Draw a panel for each series: CPU per request divided by that at the smallest size, of both brokers."""
+Panels = Mapping[_Grown, Mapping[str, list[Row]]]
+"""The series of each panel, by the work that was measured."""
+
+
+def growth_panels(rows: Sequence[Row]) -> Panels:
+    """Return the panels of growth that there are rows for; answers that grow themselves are in none."""
+    works = {title: points for title, points in series(rows).items() if "cpu_growth" in points[-1].figures()}
+    return {each: drawn for each in _GROWN if (drawn := _ending_with(each.ending, works))}
+
+
+def growth_figure(panels: Panels, baseline: str) -> Any:
+    """Draw the panels: CPU per request divided by that at the smallest size, of both brokers."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-    works = {title: points for title, points in series(rows).items() if "cpu_growth" in points[-1].figures()}
-    panels = {each: drawn for each in _GROWN if (drawn := _ending_with(each.ending, works))}
     widths = [each.width for each in panels]
     figure = Figure(figsize=(3.2 * sum(widths), 4.4), layout="constrained")
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]

@@ -70,14 +70,19 @@ def test_growth_has_a_labelled_panel_for_each_quantity_and_one_scale() -> None:
         *(grown("produce 100 B, 1×1, behind {} MB", size, 1, 1) for size in (10, 1000)),
         *(grown("fetch 16 KiB, 1×1, amid {} MB", size, 1, 1) for size in (10, 1000)),
     ]
-    figure = plots.growth_figure(rows, "Apache Kafka")
+    figure = plots.growth_figure(plots.growth_panels(rows), "Apache Kafka")
     assert [axis.get_xlabel() for axis in figure.axes] == ["other partitions of the broker", "MB in the log"]
     assert len({axis.get_ylim() for axis in figure.axes}) == 1
 
 
+def test_answers_that_grow_themselves_are_in_no_panel(tmp_path: Path) -> None:
+    run = Run("today", "Apache Kafka", {}, {}, 1, 1, [grown("Metadata, 1×1, of {} topics", 100, 5, 5)])
+    assert plots.draw(run, tmp_path) == {}
+
+
 def test_the_legend_of_growth_is_outside_and_names_brokers_and_kinds_of_work() -> None:
     rows = [grown("OffsetCommit, 8×1, with {} other groups", size, 1, 1) for size in (1, 100)]
-    figure = plots.growth_figure(rows, "Apache Kafka")
+    figure = plots.growth_figure(plots.growth_panels(rows), "Apache Kafka")
     assert [axis.get_legend() for axis in figure.axes] == [None]
     [legend] = figure.legends
     assert [each.get_text() for each in legend.get_texts()] == ["Apache Kafka", "Odradek", "OffsetCommit, 8×1"]
