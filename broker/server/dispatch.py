@@ -26,6 +26,7 @@ from either, or from a coroutine, is encoded in steps, because it may be large.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Mapping
 from typing import Any, Final, cast
 
@@ -36,7 +37,7 @@ from odradek.broker.request.handler import Handler, Result
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import ClientDisconnected, Steps, TimeSlices, is_steps
 from odradek.broker.server.flow_control import FileSlice, release_all
-from odradek.broker.server.request_log import log_request, request_fields
+from odradek.broker.server.request_log import REQUEST_LOG, log_request, request_fields
 from odradek.broker.server.routes import API_VERSIONS, Answers, Pending, Route, Routes
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
@@ -287,7 +288,8 @@ class Dispatcher:
             route.release_slices(response)
             raise
         route.count_errors(response, route.errors)
-        log_request(pending.metrics, context, self._monotonic())
+        if REQUEST_LOG.enabled_for(logging.DEBUG):
+            log_request(pending.metrics, context, self._monotonic())
 
     def _record_software(self, connection: ConnectionContext, request: Any, response: Any) -> None:
         if request.client_software_name and not connection.client_software_name and not response.error_code:
@@ -318,7 +320,8 @@ class Dispatcher:
             route.count_errors(response, route.errors)
         if self.throttling is not None:
             self._charge_rest(context, request, answers)
-        log_request(metrics, context, answers.now)
+        if REQUEST_LOG.enabled_for(logging.DEBUG):
+            log_request(metrics, context, answers.now)
 
     def _charge(self, context: RequestContext, request: Message | None, response: Result) -> None:
         """Charge the client with a request whose response is about to be encoded."""

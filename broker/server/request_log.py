@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Final
 
 from odradek.broker.metrics.counts.metrics import ApiMetrics
 from odradek.broker.request.context import RequestContext
 from odradek.broker.structured_logging import StructuredLogger
 
-_LOG: Final = StructuredLogger("odradek.broker.request")
+REQUEST_LOG: Final = StructuredLogger("odradek.broker.request")
 
 
 def request_fields(metrics: ApiMetrics, context: RequestContext) -> dict[str, Any]:
@@ -25,7 +24,6 @@ def request_fields(metrics: ApiMetrics, context: RequestContext) -> dict[str, An
 
 
 def log_request(metrics: ApiMetrics, context: RequestContext, now: float) -> None:
-    """Log that a request was answered at `now` (monotonic), if debug is on."""
-    if _LOG.enabled_for(logging.DEBUG):
-        milliseconds = round((now - context.received_at) * 1000, 3)
-        _LOG.debug("request answered", **request_fields(metrics, context), ms=milliseconds)
+    """Log that a request was answered at `now` (monotonic). Callers ask first whether REQUEST_LOG is enabled."""
+    milliseconds = round((now - context.received_at) * 1000, 3)
+    REQUEST_LOG.debug("request answered", **request_fields(metrics, context), ms=milliseconds)
