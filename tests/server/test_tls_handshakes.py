@@ -12,8 +12,10 @@ import pytest
 
 from odradek.broker.clock import SystemClock
 from odradek.broker.request.context import RequestContext
+from odradek.broker.security.tls import listener_tls
 from odradek.broker.security.tls.listener_tls import ListenerTls
 from odradek.broker.security.tls.settings import ClientAuth, TlsSettings, TlsSettingsError
+from odradek.broker.security.tls.stores import Credentials, read_credentials
 from odradek.broker.server import tls_handshakes
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -336,3 +338,23 @@ async def test_the_metric_is_the_first_expiry_of_the_chain(serve: Serve, tmp_pat
     serving.server.tick()
     expiry = again.certificate.not_valid_after_utc.timestamp()
     await serving.until(lambda: bool(serving.server.tick() or listener.certificate_expiry == expiry))
+
+
+def test_a_file_that_is_completed_while_it_is_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    AUTHORITY.server().write(tmp_path)
+    tls = ListenerTls("L", keystore(tmp_path), SystemClock())
+    issued = AUTHORITY.issue(ends=9 * DAY)
+    (tmp_path / "server.pem").write_text(issued.key_pem())
+
+    def read(settings: TlsSettings) -> Credentials:
+        try:
+            return read_credentials(settings)
+        finally:
+            (tmp_path / "server.pem").write_text(issued.key_pem() + issued.chain_pem)
+
+    monkeypatch.setattr(listener_tls, "read_credentials", read)
+    for _ in range(2):
+        tls.check_files()
+    assert tls.certificate_expiry_timestamp == issued.certificate.not_valid_after_utc.timestamp()

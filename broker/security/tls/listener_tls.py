@@ -106,12 +106,13 @@ class ListenerTls:
 
     def check_files(self) -> None:
         """Reload if a file has changed. If it cannot be used, log one line for each change and keep the old one."""
-        if _stamp(self._state.settings) == self._seen:
+        stamp = _stamp(self._state.settings)
+        if stamp == self._seen:
             return
         try:
             self.reload()
         except TlsSettingsError as error:
-            self._seen = _stamp(self._state.settings)
+            self._seen = stamp  # of before the reading: a file that was completed during it has changed again
             _LOG.error("TLS certificate not loaded, the old one stays", listener=self.listener, reason=error)
 
     def _check_validity(self, certificate: x509.Certificate) -> None:
