@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from odradek.broker.metadata.administration.alter_configs import (
@@ -121,8 +122,7 @@ async def _alter(
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
         await alter_topic_configs(services.metadata, name, changes, replace=replace, validate_only=validate_only)
     elif resource.resource_type == BROKER:
-        node_id = check_node(services, name) if name else None
-        await alter_broker_configs(services.metadata, node_id, changes, replace=replace, validate_only=validate_only)
+        await _alter_broker(services, name, changes, replace=replace, validate_only=validate_only)
     elif resource.resource_type == BROKER_LOGGER and not replace:
         alter_loggers(services, name, changes, validate_only=validate_only)
     elif resource.resource_type == GROUP:
@@ -133,3 +133,17 @@ async def _alter(
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"there are no properties to change of resource type {resource.resource_type}"
         )
+
+
+async def _alter_broker(
+    services: Services, name: str, changes: Sequence[Change], *, replace: bool, validate_only: bool
+) -> None:
+    node_id = check_node(services, name) if name else None
+    alter = partial(alter_broker_configs, services.metadata, node_id, changes, replace=replace)
+    listeners = services.certificates.altered(changes)
+    if listeners:
+        await alter(validate_only=True)  # reads no file for a change that is refused
+        await services.certificates.check(listeners)
+        if not validate_only:
+            await services.certificates.load(listeners)
+    await alter(validate_only=validate_only)

@@ -18,6 +18,7 @@ from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.audit import Audit
+from odradek.broker.request.certificates import Certificates
 from odradek.broker.request.encoded_topics import EncodedTopics
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
@@ -46,6 +47,7 @@ class Services:
     authorizer: Authorizer | None
     """None: everybody may do everything."""
     audit: Audit
+    certificates: Certificates
     throttling: Throttling
     metrics: Metrics
     time_slices: TimeSlices

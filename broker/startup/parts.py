@@ -45,6 +45,7 @@ from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.audit import Audit
 from odradek.broker.request.audited_changes import ChangeAudit
 from odradek.broker.request.authenticators import Authenticators
+from odradek.broker.request.certificates import Certificates
 from odradek.broker.request.encoded_topics import EncodedTopics
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import Throttling
@@ -188,6 +189,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         if config.authorizer_class_name
         else None,
         audit=audit,
+        certificates=Certificates(base.tls, base.threads.run),
         throttling=_throttling(config, clock, metadata),
         metrics=base.metrics,
         time_slices=TimeSlices(clock),
@@ -206,7 +208,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         security=ServerSecurity(base.tls, Authenticators(authentications.by_listener(), clock, base.metrics, audit)),
     )
     server.on_tick.append(audit.tick)
-    metadata.current_config.on_change(server.check_certificates)  # so does setting the path of a store again
+    metadata.current_config.on_change(server.check_certificates)  # those of all listeners, as in Kafka
     if is_audited(config):
         server.dispatcher.routes.add_interceptor(ChangeAudit(audit))
     server.throttle_by(services.throttling)

@@ -13,9 +13,9 @@ import pytest
 from odradek.broker.broker import Broker
 from odradek.broker.config import ConfigError
 from odradek.broker.config.jaas import PLAIN_MODULE
-from odradek.client import Admin, Producer
+from odradek.client import Admin, BrokerError, Producer
 from odradek.client.admin.arguments import ConfigChange, ConfigResource
-from tests.peers.certificates import Authority
+from tests.peers.certificates import Authority, write_secret
 from tests.wire import Wire
 
 KEYSTORE = "listener.name.mutual.ssl.keystore.location"
@@ -96,21 +96,20 @@ async def test_a_client_without_a_certificate_or_without_tls_is_counted(broker: 
     assert broker.services.metrics.listener("MUTUAL").failed_authentications == 2
 
 
-async def test_a_keystore_is_read_again_when_its_path_is_set_again(
-    broker: Broker, properties: dict[str, str], tmp_path: Path, authority: Authority
-) -> None:
-    async def serial() -> int:
-        context = ssl.create_default_context(cadata=authority.pem)
-        _, writer = await asyncio.open_connection(
-            "127.0.0.1", broker.ports["SECURE"], ssl=context, server_hostname="localhost"
-        )
-        shown = writer.get_extra_info("ssl_object").getpeercert()
-        writer.close()
-        return int(shown["serialNumber"], 16)
+async def serial(broker: Broker, directory: Path, listener: str) -> int:
+    """The serial number of the certificate that a new connection is shown."""
+    context = ssl.create_default_context(cafile=directory / "ca.pem")
+    context.load_cert_chain(directory / "alice.pem")
+    _, writer = await asyncio.open_connection(
+        "127.0.0.1", broker.ports[listener], ssl=context, server_hostname="localhost"
+    )
+    shown = writer.get_extra_info("ssl_object").getpeercert()
+    writer.close()
+    return int(shown["serialNumber"], 16)
 
-    before = await serial()
-    authority.server().write(tmp_path, "server")
-    admin = {
+
+def administrator(tmp_path: Path) -> dict[str, str]:
+    return {
         "security_protocol": "SASL_SSL",
         "ssl_truststore_type": "PEM",
         "ssl_truststore_location": str(tmp_path / "ca.pem"),
@@ -118,14 +117,56 @@ async def test_a_keystore_is_read_again_when_its_path_is_set_again(
         "sasl_username": "admin",
         "sasl_password": "secret",
     }
-    async with Admin(address(broker, "SECURE"), **admin) as client:
-        resource = ConfigResource.broker(1)
-        (await client.alter_configs({resource: [ConfigChange(KEYSTORE, properties[KEYSTORE])]})).value(resource)
-    for _ in range(100):
-        if await serial() != before:
-            return
-        await asyncio.sleep(0.02)
-    pytest.fail("the old certificate is still shown")
+
+
+async def set_path(admin: Admin, listener: str, path: str, *, validate_only: bool = False) -> None:
+    """Set the path of a listener's key store. Raises as the broker answers."""
+    resource = ConfigResource.broker(1)
+    change = ConfigChange(f"listener.name.{listener}.ssl.keystore.location", path)
+    (await admin.alter_configs({resource: [change]}, validate_only=validate_only)).value(resource)
+
+
+@pytest.mark.parametrize("listener", ["MUTUAL", "SECURE"])  # whose path is of the listener, and of all listeners
+async def test_a_keystore_has_been_read_again_when_the_setting_of_its_path_is_answered(
+    broker: Broker, properties: dict[str, str], tmp_path: Path, authority: Authority, listener: str
+) -> None:
+    path = properties["ssl.keystore.location"]
+    async with Admin(address(broker, "SECURE"), **administrator(tmp_path)) as admin:
+        for validate_only in (True, False):
+            before = await serial(broker, tmp_path, listener)
+            issued = authority.server()
+            issued.write(tmp_path, "server")
+            await set_path(admin, listener.lower(), path, validate_only=validate_only)
+            expected = before if validate_only else issued.certificate.serial_number
+            assert await serial(broker, tmp_path, listener) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("half", "ssl.keystore.location has no certificate in PEM"),
+        ("missing", "server.pem"),
+        ("of somebody else", "the certificate is of CN=elsewhere, the one in use of CN=localhost"),
+        ("without a name", "lacks alternative names of the one in use, IPAddress:127.0.0.1"),
+    ],
+)
+async def test_a_path_whose_store_cannot_be_used_is_refused_and_nothing_changes(
+    broker: Broker, properties: dict[str, str], tmp_path: Path, authority: Authority, content: str, words: str
+) -> None:
+    path, before = Path(properties[KEYSTORE]), await serial(broker, tmp_path, "MUTUAL")
+    if content == "half":
+        write_secret(path, authority.server().key_pem())
+    elif content == "missing":
+        path.unlink()  # noqa: ASYNC240 - does not block
+    else:
+        other = {"subject": "elsewhere"} if content == "of somebody else" else {"names": ("localhost",)}
+        authority.issue(**other).write(tmp_path, "server")  # type: ignore[arg-type]
+    async with Admin(address(broker, "SECURE"), **administrator(tmp_path)) as admin:
+        for validate_only in (True, False):
+            with pytest.raises(BrokerError, match=f"INVALID_REQUEST.*{words}.*listener MUTUAL"):
+                await set_path(admin, "mutual", str(path), validate_only=validate_only)
+    assert broker.services.metadata.image.broker_configs == {}
+    assert await serial(broker, tmp_path, "MUTUAL") == before
 
 
 async def test_a_keystore_that_others_may_read_is_refused_with_the_listener(properties: dict[str, str]) -> None:
@@ -135,14 +176,6 @@ async def test_a_keystore_that_others_may_read_is_refused_with_the_listener(prop
 
 
 async def test_clients_are_told_the_addresses_of_their_own_listener(broker: Broker, tmp_path: Path) -> None:
-    settings = {
-        "security_protocol": "SASL_SSL",
-        "ssl_truststore_type": "PEM",
-        "ssl_truststore_location": str(tmp_path / "ca.pem"),
-        "sasl_mechanism": "PLAIN",
-        "sasl_username": "admin",
-        "sasl_password": "secret",
-    }
-    async with Admin(address(broker, "SECURE"), **settings) as admin:
+    async with Admin(address(broker, "SECURE"), **administrator(tmp_path)) as admin:
         cluster = await admin.describe_cluster()
     assert [each.port for each in cluster.brokers] == [broker.ports["SECURE"]]

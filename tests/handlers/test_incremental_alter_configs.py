@@ -136,7 +136,7 @@ async def test_a_broker_property_without_effect_is_stored_and_described(
 @pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
-        ("ssl.keystore.location", "/keys", "only be set to the value that it has in the broker's file"),
+        ("ssl.keystore.location", "/keys", "only be set for a single listener, as listener.name.<listener>.ssl.k"),
         ("ssl.key.password", "guess", "only be set in the broker's file"),
         ("sasl.enabled.mechanisms", "PLAIN", "only be set in the broker's file"),
         ("principal.builder.class", "org.example.Principals", "only be set in the broker's file"),

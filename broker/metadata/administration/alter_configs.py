@@ -22,7 +22,8 @@ from odradek.broker.config.describe import MIN_INSYNC_REPLICAS
 from odradek.broker.config.group_config import GROUP_PROPERTIES
 from odradek.broker.config.group_config import validate as validate_group
 from odradek.broker.config.ignored_properties import IgnoredProperty, reason_ignored
-from odradek.broker.config.property import SecuredProperty
+from odradek.broker.config.listener_config import PREFIX, listener_property
+from odradek.broker.config.property import SecuredProperty, attribute_name
 from odradek.broker.config.topic_config import TOPIC_PROPERTIES, validate
 from odradek.broker.config.types import InvalidValueError, Type, TypeCode, parse_list
 from odradek.broker.metadata.administration.topic_names import check_name
@@ -226,14 +227,18 @@ def _check_ignored(row: IgnoredProperty) -> None:
 
 
 def _check_secured(config: BrokerConfig, row: SecuredProperty[Any], name: str, text: str) -> None:
-    """Allow nothing but the path of a store in the broker's file, which loads it again.
+    """Allow nothing but the path that a listener's store has in the broker's file, which loads it again.
 
-    Differs from Kafka: paths, passwords, users and rules of who may connect cannot be changed by a client, who might
-    have stolen an administrator's password.
+    As in Kafka, only with the prefix of a listener (`DynamicBrokerConfig.DYNAMIC_SECURITY_CONFIGS`). Differs from
+    Kafka: paths, passwords, users and rules of who may connect cannot be changed by a client, who might have stolen an
+    administrator's password.
     """
     if not row.reloads or row.sensitive:
         raise _refused(f"{name} can only be set in the broker's file")
-    if config.declared.get(name) != text:
+    if not name.startswith(PREFIX):
+        raise _refused(f"{name} can only be set for a single listener, as {PREFIX}<listener>.{name}")
+    listener, mechanism, _ = listener_property(name, [endpoint.name for endpoint in config.listeners])
+    if getattr(config.listener(listener, mechanism), attribute_name(row.name)) != row.parse(text):
         raise _refused(f"{name} can only be set to the value that it has in the broker's file, which loads it again")
 
 

@@ -2,16 +2,16 @@
 
 ```
 settings, files ──read, check──► context, certificate ──► new connections
-   ▲ changed (`check_files`, every few seconds)     └► unusable, or of somebody else: one line, the old ones stay
-   └ altered (`reload`)
+   ▲ changed (`check_files`, every few seconds)     └► unusable, or of somebody else: the old ones stay
+   └ altered (`reload`)                                 `check_files` logs one line, `reload` raises
 ```
 
 A certificate of somebody else: with another subject, or without a name that the old one has among its alternative names
 (`ssl.allow.dn.changes`, `ssl.allow.san.changes` allow it). Source: `SslFactory.CertificateEntries` of Kafka. Open
 connections keep the context of their handshake.
 
-`check_files` and `reload` read files: a running broker calls them on a thread, one at a time; a lock makes sure of it.
-Everything else may be called on the event loop at any time, because the state is replaced as one.
+`check_files`, `check` and `reload` read files: a running broker calls them on a thread. A lock lets one of them replace
+the state at a time. Everything else may be called on the event loop at any time, because the state is replaced as one.
 """
 
 from __future__ import annotations
@@ -97,12 +97,14 @@ class ListenerTls:
         with self._lock:
             settings = self._state.settings if settings is None else settings
             stamp = _stamp(settings)
-            new = _read(settings)
-            _check_identity(self._state.certificate, new.certificate, settings)
-            self._state = new
+            self._state = new = self._successor(settings)
             self._seen = stamp
             _LOG.info("TLS certificate loaded", listener=self.listener, serial=f"{new.certificate.serial_number:x}")
             self._warn_if_expired()
+
+    def check(self) -> None:
+        """Read the files, and change nothing. Raises TlsSettingsError where `reload` would."""
+        self._successor(self._state.settings)
 
     def check_files(self) -> None:
         """Reload if a file has changed. If it cannot be used, log one line for each change and keep the old one."""
@@ -114,6 +116,11 @@ class ListenerTls:
         except TlsSettingsError as error:
             self._seen = stamp  # of before the reading: a file that was completed during it has changed again
             _LOG.error("TLS certificate not loaded, the old one stays", listener=self.listener, reason=error)
+
+    def _successor(self, settings: TlsSettings) -> _State:
+        new = _read(settings)
+        _check_identity(self._state.certificate, new.certificate, settings)
+        return new
 
     def _check_validity(self, certificate: x509.Certificate) -> None:
         if certificate.not_valid_after_utc.timestamp() < self._clock.time_ms() / 1000:
