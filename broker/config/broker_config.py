@@ -227,6 +227,14 @@ class BrokerConfig(
         """Return the security protocol of a listener's name."""
         return security_protocols(self.listener_security_protocol_map)[listener_name]
 
+    def certified_name(self, listener_name: str) -> str | None:
+        """Return the host of a listener with TLS in `listeners`, if it is a name; else None.
+
+        Clients of the listener must connect to this name, because they compare it with the broker's certificate.
+        """
+        host = next((each.host for each in self.listeners if each.name == listener_name and each.is_name), None)
+        return host if host and self.security_protocol(listener_name) in ("SSL", "SASL_SSL") else None
+
 
 PROPERTIES: dict[str, Property[Any]] = BrokerConfig.properties()
 DESCRIBED_PROPERTIES: dict[str, Property[Any]] = {**PROPERTIES, **IGNORED_PROPERTIES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -22,6 +23,15 @@ class Endpoint(NamedTuple):
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
+
+    @property
+    def is_name(self) -> bool:
+        """Whether the host is a name, and neither an IP address nor every interface."""
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            return bool(self.host)
+        return False
 
 
 def parse_endpoint(text: str) -> Endpoint:

@@ -64,13 +64,19 @@ _POLL_SECONDS: Final = 0.1
 
 
 def advertised_listeners(config: BrokerConfig, addresses: Mapping[str, tuple[str, int]]) -> list[Listener]:
-    """Return the listeners to register: `advertised.listeners`, else `addresses`, which are by listener name."""
+    """Return the listeners to register: `advertised.listeners`, else `addresses`, which are by listener name.
+
+    With TLS a name in `listeners` is registered instead of its address, because certificates have names.
+    """
     if config.advertised_listeners is not None:
         return [
             Listener(each.name, config.security_protocol(each.name), each.host, each.port)
             for each in config.advertised_listeners
         ]
-    return [Listener(name, config.security_protocol(name), *address) for name, address in addresses.items()]
+    return [
+        Listener(name, config.security_protocol(name), config.certified_name(name) or host, port)
+        for name, (host, port) in addresses.items()
+    ]
 
 
 class Installation(NamedTuple):

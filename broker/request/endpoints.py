@@ -2,7 +2,8 @@
 
 A broker registers one address for each of its listeners; a client gets those of the listener that it is connected to.
 If this broker's `advertised.listeners` is not set, a client gets the address that it connected to as this broker's own.
-So clients reconnect the same way: behind a port forward, under another host name or on any interface.
+So clients reconnect the same way: behind a port forward, under another host name or on any interface. Of a listener
+with TLS whose host is a name, clients get the name: they compare it with the broker's certificate.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ def administrator(services: Services) -> int:
 def broker_endpoint(services: Services, context: RequestContext, broker: BrokerImage) -> Endpoint | None:
     """The address of one broker, or None if it has no listener of this name."""
     if broker.node_id == services.config.node_id and services.config.advertised_listeners is None:
-        host, port = context.local_address
+        address, port = context.local_address
+        host = services.config.certified_name(context.listener_name) or address
         return Endpoint(broker.node_id, host, port, broker.rack)
     return _endpoint(context, broker.node_id, broker.listeners, broker.rack)
 

@@ -179,3 +179,21 @@ async def test_clients_are_told_the_addresses_of_their_own_listener(broker: Brok
     async with Admin(address(broker, "SECURE"), **administrator(tmp_path)) as admin:
         cluster = await admin.describe_cluster()
     assert [each.port for each in cluster.brokers] == [broker.ports["SECURE"]]
+
+
+async def test_clients_are_told_the_name_of_a_listener_with_tls(properties: dict[str, str], tmp_path: Path) -> None:
+    """They compare it with the certificate, which often has no address."""
+    properties["listeners"] = "MUTUAL://127.0.0.1:0,SECURE://localhost:0"
+    settings = {
+        "security_protocol": "SASL_SSL",
+        "ssl_truststore_type": "PEM",
+        "ssl_truststore_location": str(tmp_path / "ca.pem"),
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": "admin",
+        "sasl_password": "secret",
+    }
+    async with Broker(properties) as broker, Admin(address(broker, "SECURE"), **settings) as admin:
+        cluster = await admin.describe_cluster()
+        [registered] = broker.services.metadata.image.brokers.values()
+    assert [(each.host, each.port) for each in cluster.brokers] == [("localhost", broker.ports["SECURE"])]
+    assert [each.host for each in registered.listeners] == ["127.0.0.1", "localhost"]
