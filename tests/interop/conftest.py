@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
+from confluent_kafka.admin import AdminClient
 
-from tests.peers import apache, odradek, secured_apache, topics
-from tests.peers.secured_apache import SecuredKafka
+from odradek.client import ScramUpsertion
+from tests.peers import apache, odradek, secured_server, topics
+from tests.peers.secured_server import USERS, SecuredServer
 from tests.peers.server import Server
 
 KINDS = {"odradek": odradek.prepare, "apache": apache.prepare}
@@ -49,23 +51,25 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.stop()
 
 
-@pytest.fixture(scope="session")
-def secured_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    """An Apache Kafka with TLS, SASL and access rules, whose users can also authenticate by SCRAM."""
-    kafka = secured_apache.prepare(tmp_path_factory.mktemp("secured"))
-    kafka.server.start()
-    prepared = AdminClient({"bootstrap.servers": kafka.address("PLAINTEXT")})
-    for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-        credential = ScramCredentialInfo(mechanism, 4096)
-        upsertions = [
-            UserScramCredentialUpsertion(name, credential, password.encode())
-            for name, password in secured_apache.USERS.items()
-        ]
-        for done in prepared.alter_user_scram_credentials(upsertions).values():
-            done.result()
-    del prepared  # its threads would report that the broker ends
-    yield kafka
-    kafka.server.stop()
+@pytest.fixture(scope="session", params=["odradek", pytest.param("apache", marks=pytest.mark.java)])
+def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
+    """A server of each kind with TLS, SASL and access rules, whose users can also authenticate by SCRAM."""
+    secured = secured_server.prepare(request.param, tmp_path_factory.mktemp("secured"))
+    secured.server.start()
+    asyncio.run(_add_scram_users(secured))
+    yield secured
+    secured.server.stop()
+    assert "Traceback" not in secured.server.printed(), secured.server.printed()[-8000:]
+
+
+async def _add_scram_users(secured: SecuredServer) -> None:
+    users = [
+        ScramUpsertion(name, password, mechanism, 4096)
+        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+        for name, password in USERS.items()
+    ]
+    async with secured.admin() as admin:
+        (await admin.alter_user_scram_credentials(users)).values_or_raise()
 
 
 @pytest.fixture

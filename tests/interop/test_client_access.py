@@ -1,4 +1,4 @@
-"""The bundled admin client at Apache Kafka with its authorizer: access rules, users, quotas."""
+"""The bundled admin client at a broker with an authorizer, ours and Apache Kafka: access rules, users, quotas."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ from odradek.client import (
     ScramUpsertion,
 )
 from odradek.protocol.errors import ErrorCode
-from tests.peers.secured_apache import SecuredKafka
-
-pytestmark = pytest.mark.java
+from tests.peers.secured_server import SecuredServer
 
 READ_ORDERS = AclRule(
     resource_type=AclResourceType.TOPIC,
@@ -55,14 +53,14 @@ OF_GROUP = AclRule(
 
 
 @pytest.fixture
-async def admin(secured_kafka: SecuredKafka) -> AsyncIterator[Admin]:
+async def admin(secured: SecuredServer) -> AsyncIterator[Admin]:
     """As a super user; leaves no rule behind."""
-    async with Admin(secured_kafka.address("PLAINTEXT")) as admin:
+    async with secured.admin() as admin:
         yield admin
         (await admin.delete_acls([AclFilter()])).values_or_raise()
 
 
-def as_alice(kafka: SecuredKafka) -> Admin:
+def as_alice(kafka: SecuredServer) -> Admin:
     return Admin(kafka.address("SASL_PLAINTEXT"), **kafka.sasl())
 
 
@@ -105,9 +103,9 @@ async def test_a_rule_that_makes_no_sense_is_an_error_of_its_own(admin: Admin) -
     assert await admin.describe_acls() == (READ_ORDERS,)
 
 
-async def test_rules_decide_what_a_user_may_do(secured_kafka: SecuredKafka, admin: Admin) -> None:
+async def test_rules_decide_what_a_user_may_do(secured: SecuredServer, admin: Admin) -> None:
     (await admin.create_topics([NewTopic("access-orders", 1)])).values_or_raise()
-    address, user = secured_kafka.address("SASL_PLAINTEXT"), secured_kafka.sasl()
+    address, user = secured.address("SASL_PLAINTEXT"), secured.sasl()
     with pytest.raises(AuthorizationError, match=r"get a producer id .* Ask for WRITE on the topics"):
         async with Producer(address, **user):
             pass
@@ -126,8 +124,8 @@ async def test_rules_decide_what_a_user_may_do(secured_kafka: SecuredKafka, admi
         await producer.send_and_wait("access-orders", b"v")
 
 
-async def test_who_may_not_administer_is_told_so(secured_kafka: SecuredKafka, admin: Admin) -> None:
-    async with as_alice(secured_kafka) as alice:
+async def test_who_may_not_administer_is_told_so(secured: SecuredServer, admin: Admin) -> None:
+    async with as_alice(secured) as alice:
         with pytest.raises(AuthorizationError, match=r"list access rules at .*: CLUSTER_AUTHORIZATION_FAILED"):
             await alice.describe_acls()
         assert isinstance((await alice.create_acls([READ_ORDERS]))[READ_ORDERS], AuthorizationError)
@@ -140,11 +138,11 @@ async def test_who_may_not_administer_is_told_so(secured_kafka: SecuredKafka, ad
         assert isinstance(quotas[entity], AuthorizationError)
 
 
-async def test_a_user_gets_a_password_and_loses_it(secured_kafka: SecuredKafka, admin: Admin) -> None:
+async def test_a_user_gets_a_password_and_loses_it(secured: SecuredServer, admin: Admin) -> None:
     def settings(mechanism: str) -> dict[str, Any]:
-        return secured_kafka.sasl(mechanism, sasl_username="dora, =", sasl_password="first 🔑")
+        return secured.sasl(mechanism, sasl_username="dora, =", sasl_password="first 🔑")
 
-    address = secured_kafka.address("SASL_PLAINTEXT")
+    address = secured.address("SASL_PLAINTEXT")
     changes = [
         ScramUpsertion("dora, =", "first 🔑"),
         ScramUpsertion("dora, =", "first 🔑", "SCRAM-SHA-256", 8192),

@@ -1,4 +1,4 @@
-"""The commands `acls`, `users`, `quotas` at Apache Kafka, beside its own tools, and `check` beside its authorizer."""
+"""The commands `acls`, `users`, `quotas` beside Kafka's own tools, and `check` beside both authorizers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.client.cli.commands import run
 from tests.peers import java
-from tests.peers.secured_apache import SecuredKafka
+from tests.peers.secured_server import SecuredServer
 
 pytestmark = pytest.mark.java
 
@@ -46,13 +46,13 @@ LINES = [
 
 
 @pytest.fixture
-def place(secured_kafka: SecuredKafka) -> tuple[str, str]:
-    return "--bootstrap-server", secured_kafka.address("PLAINTEXT")
+def place(secured: SecuredServer) -> tuple[str, ...]:
+    return secured.admin_flags()
 
 
 @pytest.fixture
-async def admin(secured_kafka: SecuredKafka) -> Any:
-    async with Admin(secured_kafka.address("PLAINTEXT")) as admin:
+async def admin(secured: SecuredServer) -> Any:
+    async with secured.admin() as admin:
         (await admin.delete_acls([AclFilter()])).values_or_raise()
         yield admin
         (await admin.delete_acls([AclFilter()])).values_or_raise()
@@ -60,7 +60,7 @@ async def admin(secured_kafka: SecuredKafka) -> Any:
 
 @pytest.mark.parametrize("line", LINES)
 async def test_the_same_flags_make_the_same_rules_as_kafkas_tool(
-    admin: Admin, place: tuple[str, str], line: str
+    admin: Admin, place: tuple[str, ...], line: str
 ) -> None:
     flags = line.split()
     java.run(java.ACL_COMMAND, *place, "--add", "--force", *flags)
@@ -77,7 +77,7 @@ async def test_the_same_flags_make_the_same_rules_as_kafkas_tool(
     await applied(admin, set())
 
 
-async def test_a_dry_run_changes_nothing(admin: Admin, place: tuple[str, str]) -> None:
+async def test_a_dry_run_changes_nothing(admin: Admin, place: tuple[str, ...]) -> None:
     flags = ("--allow-principal", "User:alice", "--topic", "orders", "--dry-run")
     printed, _ = await run("acls", *place, "add", *flags)
     assert printed[1].split()[-3:] == [b"would", b"be", b"created"]
@@ -90,7 +90,7 @@ async def test_a_dry_run_changes_nothing(admin: Admin, place: tuple[str, str]) -
     assert len(await admin.describe_acls()) == 1
 
 
-async def test_check_names_the_rule_that_decides(admin: Admin, place: tuple[str, str]) -> None:
+async def test_check_names_the_rule_that_decides(admin: Admin, place: tuple[str, ...]) -> None:
     await run("acls", *place, "add", "--allow-principal", "User:alice", "--operation", "Read", "--topic", "orders")
     asked = ("--principal", "User:alice", "--topic", "orders", "--operation")
     printed, _ = await run("acls", *place, "check", *asked, "Describe")
@@ -107,14 +107,14 @@ async def test_check_names_the_rule_that_decides(admin: Admin, place: tuple[str,
     assert printed[0] == b"denied: group g has no rules (unless allow.everyone.if.no.acl.found is set)"
 
 
-async def test_check_decides_as_kafkas_authorizer(secured_kafka: SecuredKafka, admin: Admin) -> None:
-    """Rules at random; the operations on a topic that Kafka says alice is authorized for are those that we allow."""
+async def test_check_decides_as_the_authorizer_of_the_broker(secured: SecuredServer, admin: Admin) -> None:
+    """Rules at random; `check` allows the operations on a topic that the broker says alice is authorized for."""
     (await admin.create_topics([NewTopic("check-orders", 1)])).values_or_raise()
     chooser = random.Random(23)
-    settings = SecuritySettings(**secured_kafka.sasl())
+    settings = SecuritySettings(**secured.sasl())
     connection = await open_connection(
         TcpNetwork(),
-        Address("localhost", secured_kafka.ports["SASL_PLAINTEXT"]),
+        Address("localhost", secured.ports["SASL_PLAINTEXT"]),
         "kafka",
         client_id="t",
         connect_timeout=10,
@@ -129,7 +129,7 @@ async def test_check_decides_as_kafkas_authorizer(secured_kafka: SecuredKafka, a
 
 
 async def check_some_rules(admin: Admin, connection: Connection, chooser: random.Random) -> frozenset[AclOperation]:
-    """Compare the operations that Kafka and we allow under random rules; return them."""
+    """Compare the operations that the broker and `check` allow under random rules; return them."""
     rules = {random_rule(chooser) for _ in range(chooser.randint(0, 6))}
     (await admin.create_acls(rules)).values_or_raise()
     await applied(admin, rules)
@@ -179,7 +179,7 @@ def random_rule(chooser: random.Random) -> AclRule:
 
 
 async def test_users_are_those_of_kafkas_tool(
-    secured_kafka: SecuredKafka, admin: Admin, place: tuple[str, str], tmp_path: Any
+    secured: SecuredServer, admin: Admin, place: tuple[str, ...], tmp_path: Any
 ) -> None:
     password = tmp_path / "password"
     password.write_text("typed secret\n")
@@ -192,7 +192,7 @@ async def test_users_are_those_of_kafkas_tool(
     ).stdout
     assert "SCRAM-SHA-256=iterations=5000" in described
     assert "SCRAM-SHA-512=iterations=5000" in described
-    address = secured_kafka.address("SASL_PLAINTEXT")
+    address = secured.address("SASL_PLAINTEXT")
     config = tmp_path / "emma.properties"
     config.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
@@ -215,7 +215,7 @@ async def test_users_are_those_of_kafkas_tool(
     assert "geheim" not in err
 
 
-async def test_quotas_are_those_of_kafkas_tool(admin: Admin, place: tuple[str, str]) -> None:
+async def test_quotas_are_those_of_kafkas_tool(admin: Admin, place: tuple[str, ...]) -> None:
     lines = ["--user fred", "--user fred --client-id batch", "--user-defaults", "--ip 127.0.0.8"]
     for line in lines:
         rate = "connection_creation_rate=5" if "--ip" in line else "producer_byte_rate=1000,consumer_byte_rate=2000"
@@ -240,7 +240,7 @@ async def test_quotas_are_those_of_kafkas_tool(admin: Admin, place: tuple[str, s
     await becomes_empty(place)
 
 
-async def becomes_empty(place: tuple[str, str]) -> None:
+async def becomes_empty(place: tuple[str, ...]) -> None:
     for _ in range(50):
         out, _ = await run("quotas", *place)
         if not out:

@@ -1,18 +1,14 @@
-"""`odradek doctor` at the secured listeners of Apache Kafka: certificates, mechanisms, rights."""
+"""`odradek doctor` at the secured listeners of our broker and of Apache Kafka: certificates, mechanisms, rights."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import pytest
-
-from odradek.client import AclOperation, AclResourceType, AclRule, Admin, NewTopic
+from odradek.client import AclOperation, AclResourceType, AclRule, NewTopic
 from tests.client.cli.commands import run
-from tests.peers.secured_apache import USERS, SecuredKafka
+from tests.peers.secured_server import USERS, SecuredServer
 from tests.peers.stores import Authority
-
-pytestmark = pytest.mark.java
 
 PLAIN = "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=alice"
 
@@ -31,43 +27,47 @@ def found(lines: list[str], pattern: str) -> str:
     return line
 
 
-async def test_tls(secured_kafka: SecuredKafka) -> None:
-    address = secured_kafka.address("SSL")
-    lines = await examine(address, "security.protocol=SSL", f"ssl.truststore.location={secured_kafka.ca}", status=0)
+async def test_tls(secured: SecuredServer, tmp_path: Path) -> None:
+    address = secured.address("SSL")
+    store = secured.authority.issue("admin").write_pem(tmp_path / "admin.pem")
+    known = ("security.protocol=SSL", f"ssl.truststore.location={secured.ca}")
+    lines = await examine(address, *known, f"ssl.keystore.location={store}", status=0)
     line = found(lines, "the certificate is trusted: CN=broker, for localhost, issued by CN=Test CA, valid until 20")
     assert line.startswith(f"ok       {address}: ")
-    assert found(lines, "rights: on the cluster this principal has all; ")  # User:ANONYMOUS, a super user
+    assert found(lines, "rights: on the cluster this principal has all; ")  # User:CN=admin, a super user
+    lines = await examine(address, *known, status=0)
+    assert found(lines, "rights: on the cluster this principal has none; ")  # User:ANONYMOUS
 
 
 async def test_a_certificate_that_is_not_trusted_and_one_with_other_names(
-    secured_kafka: SecuredKafka, tmp_path: Path
+    secured: SecuredServer, tmp_path: Path
 ) -> None:
     (tmp_path / "other.pem").write_text(Authority("other").pem)
     location = f"ssl.truststore.location={tmp_path / 'other.pem'}"
-    [line] = await examine(secured_kafka.address("SSL"), "security.protocol=SSL", location, status=1)
+    [line] = await examine(secured.address("SSL"), "security.protocol=SSL", location, status=1)
     assert "problem" in line
-    assert "is not trusted (unable to get local issuer certificate); it is CN=broker, for localhost, issued by" in line
+    assert f"is not trusted ({secured.reason_of_unknown_ca}); it is CN=broker, for localhost, issued by" in line
     assert line.endswith("Add the CA of the broker's certificate to the trust store.")
-    by_ip = f"127.0.0.1:{secured_kafka.ports['SSL']}"
-    known = f"ssl.truststore.location={secured_kafka.ca}"
+    by_ip = f"127.0.0.1:{secured.ports['SSL']}"
+    known = f"ssl.truststore.location={secured.ca}"
     [line] = await examine(by_ip, "security.protocol=SSL", known, status=1)
     assert "the broker's certificate is not for 127.0.0.1, but for localhost; it is CN=broker" in line
 
 
-async def test_a_listener_that_demands_a_user_names_its_mechanisms(secured_kafka: SecuredKafka) -> None:
-    lines = await examine(secured_kafka.address("SHORT"), status=1)
+async def test_a_listener_that_demands_a_user_names_its_mechanisms(secured: SecuredServer) -> None:
+    lines = await examine(secured.address("SHORT"), status=1)
     line = found(lines, "demands authentication by SASL; it offers ")
     assert {"SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"} <= set(re.findall(r"[A-Z0-9-]{6,}", line))
     assert "Set security.protocol to SASL_PLAINTEXT, sasl.mechanism and the user" in line
 
 
-async def test_a_user_and_a_wrong_password(secured_kafka: SecuredKafka) -> None:
+async def test_a_user_and_a_wrong_password(secured: SecuredServer) -> None:
     may = {"resource_name": "doctor-orders", "principal": "User:alice", "resource_type": AclResourceType.TOPIC}
     rules = [AclRule(operation=operation, **may) for operation in (AclOperation.READ, AclOperation.DESCRIBE_CONFIGS)]  # type: ignore[arg-type] # by name
-    async with Admin(secured_kafka.address("PLAINTEXT")) as admin:
+    async with secured.admin() as admin:
         (await admin.create_topics([NewTopic("doctor-orders", 1)])).values_or_raise()
         (await admin.create_acls(rules)).values_or_raise()
-        address = secured_kafka.address("SASL_PLAINTEXT")
+        address = secured.address("SASL_PLAINTEXT")
         common = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN")
         lines = await examine(address, *common, f'{PLAIN} password="{USERS["alice"]}";', status=0)
         authenticated = found(lines, "authenticated with PLAIN; the listener offers ")
@@ -80,5 +80,4 @@ async def test_a_user_and_a_wrong_password(secured_kafka: SecuredKafka) -> None:
         [line] = await examine(address, *common, f"{PLAIN} password=wr0ng;", status=1)
         assert "authenticate as alice with PLAIN: the broker refused: Authentication failed" in line
         assert "wr0ng" not in line
-        for rule in rules:
-            (await admin.delete_acls([rule.filter])).values_or_raise()
+        (await admin.delete_acls([rule.filter for rule in rules])).values_or_raise()

@@ -17,7 +17,7 @@
 | `transactional` | one interface to the transactions of confluent-kafka, aiokafka, kafka-python and Java |
 | `quix_environment` | an environment with Quix Streams, which needs another confluent-kafka |
 | `sasl_scripts` | what clients may do while they authenticate |
-| `secured_apache` | an Apache Kafka with TLS, SASL and its authorizer |
+| `secured_server` | a server of either kind with TLS, SASL and its authorizer |
 | `stores` | a certificate authority, and key and trust stores with what it issues |
 | `features` | finalized features of a server |
 | `group_member` | a member of a group, as a process of its own |

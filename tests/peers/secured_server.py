@@ -1,28 +1,35 @@
-"""A real Apache Kafka with every kind of secured listener, its authorizer, and a certificate authority.
+"""A server of either kind with every kind of secured listener, its authorizer, and a certificate authority.
 
 | listener | how clients connect |
 |---|---|
-| PLAINTEXT | as User:ANONYMOUS, a super user, so that the test can prepare |
+| PLAINTEXT | as User:ANONYMOUS, who may do nothing |
 | SSL | with TLS; a client's certificate is its principal, if it has one |
 | MTLS | with TLS and a certificate |
 | SASL_PLAINTEXT | with a user: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER with unsecured tokens |
 | SASL_SSL | the same, with TLS |
 | SHORT | as SASL_PLAINTEXT, but without PLAIN; a session ends after 5 seconds |
+
+The properties are the same for both kinds. Tests prepare as the user admin of PLAIN, a super user. Kafka's controller
+and broker connect to each other with the broker's certificate, whose subject is a super user, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.peers import apache
-from tests.peers.server import Server, free_port
+from odradek.broker.config.jaas import MODULES
+from odradek.client import Admin
+from tests.peers import apache, odradek
+from tests.peers.server import Server, free_port, write_properties
 from tests.peers.stores import Authority
 
 USERS = {"admin": "admin secret", "alice": "alice secret", "bob": 'bob, "s = secret'}
 """Of PLAIN. Those of SCRAM are made by the test."""
 SESSION_MS = 5000
 
+_KINDS = {"odradek": odradek.prepare, "apache": apache.prepare}
 _PROTOCOLS = {
     "SSL": "SSL",
     "MTLS": "SSL",
@@ -32,7 +39,7 @@ _PROTOCOLS = {
 }
 
 
-class SecuredKafka(NamedTuple):
+class SecuredServer(NamedTuple):
     """The server, the ports of its listeners, and what clients need."""
 
     server: Server
@@ -47,6 +54,13 @@ class SecuredKafka(NamedTuple):
     def ca(self) -> str:
         return str(self.directory / "ca.pem")
 
+    @property
+    def reason_of_unknown_ca(self) -> str:
+        """OpenSSL's words for an authority that the client does not trust; our broker sends its certificate, too."""
+        if self.server.kind == "apache":
+            return "unable to get local issuer certificate"
+        return "self-signed certificate in certificate chain"
+
     def tls(self, **more: Any) -> dict[str, Any]:
         """Settings of our client for the listener SSL."""
         return {"security_protocol": "SSL", "ssl_truststore_location": self.ca} | more
@@ -60,22 +74,33 @@ class SecuredKafka(NamedTuple):
             "sasl_password": USERS[user],
         } | more
 
+    def admin(self) -> Admin:
+        """An admin client of a super user, not started yet."""
+        return Admin(self.address("SASL_PLAINTEXT"), **self.sasl(user="admin"))
 
-def prepare(directory: Path) -> SecuredKafka:
+    def admin_flags(self) -> tuple[str, ...]:
+        """The flags of a command, Kafka's or ours, that let it connect as the same user."""
+        config = self.directory / "admin.properties"
+        properties = {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'{MODULES["PLAIN"]} required username="admin" password="{USERS["admin"]}";',
+        }
+        write_properties(config, properties)
+        return "--bootstrap-server", self.address("SASL_PLAINTEXT"), "--command-config", str(config)
+
+
+def prepare(kind: str, directory: Path) -> SecuredServer:
     """A broker with these listeners on loopback, not started yet."""
     directory.mkdir(parents=True, exist_ok=True)
     authority = Authority()
     (directory / "ca.pem").write_text(authority.pem)
     authority.issue("broker", ["localhost"]).write_pem(directory / "broker.pem")
-    ports = {listener: free_port() for listener in ("PLAINTEXT", "CONTROLLER", *_PROTOCOLS)}
-    listeners = {name: f"{name}://localhost:{port}" for name, port in ports.items() if name != "CONTROLLER"}
+    ports = {listener: free_port() for listener in ("PLAINTEXT", *_PROTOCOLS)}
     properties = {
-        "listeners": ",".join([*listeners.values(), f"CONTROLLER://127.0.0.1:{ports['CONTROLLER']}"]),
-        "advertised.listeners": ",".join(listeners.values()),
-        "controller.quorum.voters": f"1@127.0.0.1:{ports['CONTROLLER']}",
-        "listener.security.protocol.map": ",".join(
-            ["PLAINTEXT:PLAINTEXT", "CONTROLLER:PLAINTEXT", *(f"{name}:{kind}" for name, kind in _PROTOCOLS.items())]
-        ),
+        "listeners": _urls(ports),
+        "advertised.listeners": _urls(ports),
+        "listener.security.protocol.map": _protocols("PLAINTEXT:PLAINTEXT"),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(directory / "broker.pem"),
         "ssl.truststore.type": "PEM",
@@ -85,7 +110,7 @@ def prepare(directory: Path) -> SecuredKafka:
         "listener.name.short.sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
         "listener.name.short.connections.max.reauth.ms": str(SESSION_MS),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS;User:admin;User:CN=admin",
+        "super.users": "User:admin;User:CN=admin;User:CN=broker",
         "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
     } | {
         f"listener.name.{listener.lower()}.{mechanism.lower()}.{key}": value
@@ -93,24 +118,42 @@ def prepare(directory: Path) -> SecuredKafka:
         for mechanism, entries in _mechanisms().items()
         for key, value in entries.items()
     }
+    if kind == "apache":
+        properties |= _properties_of_kafka(ports)
     escaped = {name: value.replace("\\", "\\\\") for name, value in properties.items()}
-    server = apache.prepare(directory / "kafka", escaped, port=ports["PLAINTEXT"])
-    return SecuredKafka(server, ports, authority, directory)
+    server = _KINDS[kind](directory / kind, escaped, port=ports["PLAINTEXT"])
+    return SecuredServer(server, ports, authority, directory)
+
+
+def _properties_of_kafka(ports: Mapping[str, int]) -> dict[str, str]:
+    controller = f"localhost:{free_port()}"
+    return {
+        "listeners": f"{_urls(ports)},CONTROLLER://{controller}",
+        "controller.quorum.voters": f"1@{controller}",
+        "listener.security.protocol.map": _protocols("PLAINTEXT:PLAINTEXT,CONTROLLER:SSL"),
+        "inter.broker.listener.name": "MTLS",
+        "listener.name.controller.ssl.client.auth": "required",
+    }
+
+
+def _urls(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{name}://localhost:{port}" for name, port in ports.items())
+
+
+def _protocols(others: str) -> str:
+    return ",".join([others, *(f"{name}:{protocol}" for name, protocol in _PROTOCOLS.items())])
 
 
 def _mechanisms() -> dict[str, dict[str, str]]:
-    package = "org.apache.kafka.common.security"
     users = " ".join(f'user_{name}="{_escaped(password)}"' for name, password in USERS.items())
-    scram = {"sasl.jaas.config": f"{package}.scram.ScramLoginModule required;"}
-    unsecured = f"{package}.oauthbearer.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
-    claim = "unsecuredLoginStringClaim_sub"
+    package = "org.apache.kafka.common.security.oauthbearer.internals.unsecured"
     return {
-        "PLAIN": {"sasl.jaas.config": f"{package}.plain.PlainLoginModule required {users};"},
-        "SCRAM-SHA-256": scram,
-        "SCRAM-SHA-512": scram,
+        "PLAIN": {"sasl.jaas.config": f"{MODULES['PLAIN']} required {users};"},
+        "SCRAM-SHA-256": {"sasl.jaas.config": f"{MODULES['SCRAM-SHA-256']} required;"},
+        "SCRAM-SHA-512": {"sasl.jaas.config": f"{MODULES['SCRAM-SHA-512']} required;"},
         "OAUTHBEARER": {
-            "sasl.jaas.config": f"{package}.oauthbearer.OAuthBearerLoginModule required {claim}=broker;",
-            "sasl.server.callback.handler.class": unsecured,
+            "sasl.jaas.config": f"{MODULES['OAUTHBEARER']} required unsecuredLoginStringClaim_sub=broker;",
+            "sasl.server.callback.handler.class": f"{package}.OAuthBearerUnsecuredValidatorCallbackHandler",
         },
     }
 

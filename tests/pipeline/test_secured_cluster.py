@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from odradek.pipeline.jobs import run
-from tests.peers import secured_apache
-from tests.peers.secured_apache import USERS, SecuredKafka
+from tests.peers import secured_server
+from tests.peers.secured_server import USERS, SecuredServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,14 +23,14 @@ SECRET = USERS["admin"]
 
 
 @pytest.fixture(scope="module")
-def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredKafka]:
-    kafka = secured_apache.prepare(tmp_path_factory.mktemp("secured"))
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredServer]:
+    kafka = secured_server.prepare("apache", tmp_path_factory.mktemp("secured"))
     kafka.server.start()
     yield kafka
     kafka.server.stop()
 
 
-def options(kafka: SecuredKafka, password: str = SECRET) -> dict[str, str]:
+def options(kafka: SecuredServer, password: str = SECRET) -> dict[str, str]:
     module = "org.apache.kafka.common.security.plain.PlainLoginModule"
     return {
         "kafka.bootstrap.servers": kafka.address("SASL_SSL"),
@@ -52,7 +52,7 @@ def explained(frame: object) -> str:
 
 
 def test_a_sink_a_source_and_a_stream_with_the_options_of_the_connector(
-    spark: SparkSession, kafka: SecuredKafka, tmp_path: Path
+    spark: SparkSession, kafka: SecuredServer, tmp_path: Path
 ) -> None:
     secured = options(kafka)
     sent = spark.range(100).selectExpr("cast(id as string) as value", "'secured' as topic")
@@ -73,7 +73,7 @@ def test_a_sink_a_source_and_a_stream_with_the_options_of_the_connector(
     assert copied.count() == 100
 
 
-def test_a_wrong_password_is_an_error_without_it(spark: SparkSession, kafka: SecuredKafka) -> None:
+def test_a_wrong_password_is_an_error_without_it(spark: SparkSession, kafka: SecuredServer) -> None:
     wrong = options(kafka, "wr0ng password")
     with pytest.raises(Exception, match="AuthenticationFailedError") as raised:
         spark.read.format("broker").options(**wrong, subscribe="secured").load().count()
@@ -81,14 +81,14 @@ def test_a_wrong_password_is_an_error_without_it(spark: SparkSession, kafka: Sec
     assert "wr0ng" not in str(raised.value)
 
 
-def test_a_table_of_the_catalog_refuses_a_secret(spark: SparkSession, kafka: SecuredKafka) -> None:
+def test_a_table_of_the_catalog_refuses_a_secret(spark: SparkSession, kafka: SecuredServer) -> None:
     given = ", ".join(f"'{name}' '{value}'" for name, value in options(kafka).items())
     with pytest.raises(Exception, match=r"kafka\.sasl\.jaas\.config: the catalog would show the value"):
         spark.sql(f"CREATE TABLE secured_table USING broker OPTIONS ({given}, 'subscribe' 'secured')")
 
 
 def test_a_job_reads_a_file_of_kafkas_tools(
-    spark: SparkSession, kafka: SecuredKafka, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    spark: SparkSession, kafka: SecuredServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     secured, config = options(kafka), tmp_path / "client.properties"
     given = {name: value for name, value in secured.items() if name != "kafka.bootstrap.servers"}
