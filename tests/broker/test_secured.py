@@ -7,6 +7,7 @@ import os
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,18 @@ def address(broker: Broker, listener: str) -> str:
     return f"127.0.0.1:{broker.ports[listener]}"
 
 
+def login(ca: Path, user: str = "admin", password: str = "secret") -> dict[str, Any]:
+    """Settings of our client for the listener SECURE."""
+    return {
+        "security_protocol": "SASL_SSL",
+        "ssl_truststore_type": "PEM",
+        "ssl_truststore_location": str(ca),
+        "sasl_mechanism": "PLAIN",
+        "sasl_username": user,
+        "sasl_password": password,
+    }
+
+
 async def test_a_certificate_is_a_principal_and_a_password_another(broker: Broker, tmp_path: Path) -> None:
     certificate = {
         "security_protocol": "SSL",
@@ -70,15 +83,7 @@ async def test_a_certificate_is_a_principal_and_a_password_another(broker: Broke
     async with Producer(address(broker, "MUTUAL"), **certificate) as producer:
         await producer.send_and_wait("t", b"v")
         assert {str(each.context.principal) for each in broker.connections} == {"User:alice"}
-    password = {
-        "security_protocol": "SASL_SSL",
-        "ssl_truststore_type": "PEM",
-        "ssl_truststore_location": str(tmp_path / "ca.pem"),
-        "sasl_mechanism": "PLAIN",
-        "sasl_username": "bob",
-        "sasl_password": "b",
-    }
-    async with Admin(address(broker, "SECURE"), **password) as admin:
+    async with Admin(address(broker, "SECURE"), **login(tmp_path / "ca.pem", "bob", "b")) as admin:
         assert await admin.list_topics() == {}
     counts = broker.services.metrics.listener("MUTUAL")
     assert counts.authentications > 0
@@ -108,17 +113,6 @@ async def serial(broker: Broker, directory: Path, listener: str) -> int:
     return int(shown["serialNumber"], 16)
 
 
-def administrator(tmp_path: Path) -> dict[str, str]:
-    return {
-        "security_protocol": "SASL_SSL",
-        "ssl_truststore_type": "PEM",
-        "ssl_truststore_location": str(tmp_path / "ca.pem"),
-        "sasl_mechanism": "PLAIN",
-        "sasl_username": "admin",
-        "sasl_password": "secret",
-    }
-
-
 async def set_path(admin: Admin, listener: str, path: str, *, validate_only: bool = False) -> None:
     """Set the path of a listener's key store. Raises as the broker answers."""
     resource = ConfigResource.broker(1)
@@ -131,7 +125,7 @@ async def test_a_keystore_has_been_read_again_when_the_setting_of_its_path_is_an
     broker: Broker, properties: dict[str, str], tmp_path: Path, authority: Authority, listener: str
 ) -> None:
     path = properties["ssl.keystore.location"]
-    async with Admin(address(broker, "SECURE"), **administrator(tmp_path)) as admin:
+    async with Admin(address(broker, "SECURE"), **login(tmp_path / "ca.pem")) as admin:
         for validate_only in (True, False):
             before = await serial(broker, tmp_path, listener)
             issued = authority.server()
@@ -161,7 +155,7 @@ async def test_a_path_whose_store_cannot_be_used_is_refused_and_nothing_changes(
     else:
         other = {"subject": "elsewhere"} if content == "of somebody else" else {"names": ("localhost",)}
         authority.issue(**other).write(tmp_path, "server")  # type: ignore[arg-type]
-    async with Admin(address(broker, "SECURE"), **administrator(tmp_path)) as admin:
+    async with Admin(address(broker, "SECURE"), **login(tmp_path / "ca.pem")) as admin:
         for validate_only in (True, False):
             with pytest.raises(BrokerError, match=f"INVALID_REQUEST.*{words}.*listener MUTUAL"):
                 await set_path(admin, "mutual", str(path), validate_only=validate_only)
@@ -176,7 +170,7 @@ async def test_a_keystore_that_others_may_read_is_refused_with_the_listener(prop
 
 
 async def test_clients_are_told_the_addresses_of_their_own_listener(broker: Broker, tmp_path: Path) -> None:
-    async with Admin(address(broker, "SECURE"), **administrator(tmp_path)) as admin:
+    async with Admin(address(broker, "SECURE"), **login(tmp_path / "ca.pem")) as admin:
         cluster = await admin.describe_cluster()
     assert [each.port for each in cluster.brokers] == [broker.ports["SECURE"]]
 
@@ -184,15 +178,7 @@ async def test_clients_are_told_the_addresses_of_their_own_listener(broker: Brok
 async def test_clients_are_told_the_name_of_a_listener_with_tls(properties: dict[str, str], tmp_path: Path) -> None:
     """They compare it with the certificate, which often has no address."""
     properties["listeners"] = "MUTUAL://127.0.0.1:0,SECURE://localhost:0"
-    settings = {
-        "security_protocol": "SASL_SSL",
-        "ssl_truststore_type": "PEM",
-        "ssl_truststore_location": str(tmp_path / "ca.pem"),
-        "sasl_mechanism": "PLAIN",
-        "sasl_username": "admin",
-        "sasl_password": "secret",
-    }
-    async with Broker(properties) as broker, Admin(address(broker, "SECURE"), **settings) as admin:
+    async with Broker(properties) as broker, Admin(address(broker, "SECURE"), **login(tmp_path / "ca.pem")) as admin:
         cluster = await admin.describe_cluster()
         [registered] = broker.services.metadata.image.brokers.values()
     assert [(each.host, each.port) for each in cluster.brokers] == [("localhost", broker.ports["SECURE"])]
