@@ -5,6 +5,7 @@
 | `__main__` | the command: runs suites, prints passed, failed, known, and fails on unknown failures |
 | `franz_go`, `sarama`, `kafka_go`, `kafka_python` | one suite each: its source, its broker, its command |
 | `go_transactions` | a suite of ours: transactions of franz-go and sarama, the Go module in `transactions/` |
+| `go_security` | another: TLS, certificates and SASL of franz-go, right and wrong, the Go module in `security/` |
 | `go_modules` | Go modules: fetch, copy and test them; the output of `go test -json` |
 | `toxiproxy` | the proxy of sarama's suite |
 | `outcomes` | the result of each test, and whether it was expected |

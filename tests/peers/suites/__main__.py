@@ -16,6 +16,7 @@ from tests.peers import odradek
 from tests.peers.availability import PEERS
 from tests.peers.server import Server, free_port
 from tests.peers.suites.franz_go import FranzGo
+from tests.peers.suites.go_security import GoSecurity
 from tests.peers.suites.go_transactions import GoTransactions
 from tests.peers.suites.kafka_go import KafkaGo
 from tests.peers.suites.kafka_python import KafkaPython
@@ -27,6 +28,7 @@ SUITES: dict[str, Callable[[], Suite]] = {
     FranzGo.name: FranzGo,
     Sarama.name: Sarama,
     GoTransactions.name: GoTransactions,
+    GoSecurity.name: GoSecurity,
     KafkaGo.name: KafkaGo,
     KafkaPython.name: KafkaPython,
 }
