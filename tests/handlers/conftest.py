@@ -16,6 +16,7 @@ from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.metadata import MetadataRequest
 from tests.handlers.group_members import GroupMember, find_coordinator, new_group_id
 from tests.handlers.requests import create
+from tests.handlers.secured import secured_broker
 from tests.peers import apache
 from tests.wire import Wire
 
@@ -60,6 +61,20 @@ async def broker(apache_port: int | None) -> AsyncIterator[Any]:
     else:
         yield Elsewhere(apache_port)
         await _delete_all_topics(apache_port)
+
+
+@pytest.fixture
+async def secured() -> AsyncIterator[Broker]:
+    """A broker with access rules; the client `admin` may do everything."""
+    async with secured_broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+async def alice(secured: Broker, admin: Wire) -> AsyncIterator[Wire]:
+    """A client of the secured broker with no rights, after what the module's `admin` has prepared."""
+    async with Wire("127.0.0.1", secured.port, "alice") as connected:
+        yield connected
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from odradek.broker.broker import Broker
@@ -51,6 +53,15 @@ def secure(broker: Broker, *, allow_everyone: bool = False) -> None:
         broker.routes.add_interceptor(_as_client_id)
 
     broker.on_start.append(on_start)
+
+
+@asynccontextmanager
+async def secured_broker() -> AsyncIterator[Broker]:
+    """A running broker with access rules and few logs."""
+    broker = Broker(FEW_LOGS)
+    secure(broker)
+    async with broker:
+        yield broker
 
 
 def _as_client_id(handler: Handler) -> Handle:

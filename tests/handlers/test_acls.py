@@ -15,7 +15,7 @@ from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from odradek.protocol.messages.describe_acls import DescribeAclsRequest
 from odradek.protocol.schema import Message
-from tests.handlers.secured import allow, error_codes, revoke, secure
+from tests.handlers.secured import allow, error_codes, revoke
 from tests.wire import Wire
 
 DISABLED = ErrorCode.SECURITY_DISABLED
@@ -36,14 +36,6 @@ async def test_there_are_no_access_rules(wire: Wire, version: int) -> None:
 
 ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
 READ, ALLOW, DENY = 3, 3, 2
-
-
-@pytest.fixture
-async def secured() -> AsyncIterator[Broker]:
-    broker = Broker()
-    secure(broker)
-    async with broker:
-        yield broker
 
 
 @pytest.fixture

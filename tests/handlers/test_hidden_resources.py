@@ -60,23 +60,9 @@ UNKNOWN_ID = bytes(range(16))
 
 
 @pytest.fixture
-async def broker() -> AsyncIterator[Broker]:
-    secured = Broker(FEW_LOGS)
-    secure(secured)
-    async with secured:
-        yield secured
-
-
-@pytest.fixture
-async def admin(broker: Broker) -> AsyncIterator[Wire]:
-    async with Wire("127.0.0.1", broker.port, "admin") as connected:
+async def admin(secured: Broker) -> AsyncIterator[Wire]:
+    async with Wire("127.0.0.1", secured.port, "admin") as connected:
         await coordinate(connected)
-        yield connected
-
-
-@pytest.fixture
-async def alice(broker: Broker, admin: Wire) -> AsyncIterator[Wire]:
-    async with Wire("127.0.0.1", broker.port, "alice") as connected:
         yield connected
 
 

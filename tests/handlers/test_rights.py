@@ -18,31 +18,17 @@ from odradek.protocol.messages.offset_commit import (
 )
 from tests.handlers.requests import create
 from tests.handlers.rights_cases import CASES, ONLY_FILTERED, Case
-from tests.handlers.secured import FEW_LOGS, REFUSALS, allow, coordinate, error_codes, revoke, secure
+from tests.handlers.secured import REFUSALS, allow, coordinate, error_codes, revoke
 from tests.wire import Wire
 
 
 @pytest.fixture
-async def broker() -> AsyncIterator[Broker]:
-    secured = Broker(FEW_LOGS)
-    secure(secured)
-    async with secured:
-        yield secured
-
-
-@pytest.fixture
-async def admin(broker: Broker) -> AsyncIterator[Wire]:
-    async with Wire("127.0.0.1", broker.port, "admin") as connected:
+async def admin(secured: Broker) -> AsyncIterator[Wire]:
+    async with Wire("127.0.0.1", secured.port, "admin") as connected:
         await create(connected, "t")
         await coordinate(connected)
         committed = OffsetCommitRequestTopic("t", partitions=[OffsetCommitRequestPartition(0, 5)])
         await connected.ask(OffsetCommitRequest("g", topics=[committed]), 9)
-        yield connected
-
-
-@pytest.fixture
-async def alice(broker: Broker, admin: Wire) -> AsyncIterator[Wire]:
-    async with Wire("127.0.0.1", broker.port, "alice") as connected:
         yield connected
 
 

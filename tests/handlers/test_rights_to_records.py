@@ -34,25 +34,11 @@ READ, WRITE = Operation.READ, Operation.WRITE
 
 
 @pytest.fixture
-async def broker() -> AsyncIterator[Broker]:
-    secured = Broker(FEW_LOGS)
-    secure(secured)
-    async with secured:
-        yield secured
-
-
-@pytest.fixture
-async def admin(broker: Broker) -> AsyncIterator[Wire]:
-    async with Wire("127.0.0.1", broker.port, "admin") as connected:
+async def admin(secured: Broker) -> AsyncIterator[Wire]:
+    async with Wire("127.0.0.1", secured.port, "admin") as connected:
         await coordinate(connected)
         for name in ("t", "u"):
             await create(connected, name)
-        yield connected
-
-
-@pytest.fixture
-async def alice(broker: Broker, admin: Wire) -> AsyncIterator[Wire]:
-    async with Wire("127.0.0.1", broker.port, "alice") as connected:
         yield connected
 
 
@@ -202,19 +188,19 @@ async def test_a_consumer_for_debugging_is_a_consumer(admin: Wire, alice: Wire) 
     assert (await fetch(alice, "t", replica_id=-2)).error_code == ErrorCode.NONE
 
 
-async def test_a_fetch_session_belongs_to_its_principal(broker: Broker, admin: Wire, alice: Wire) -> None:
+async def test_a_fetch_session_belongs_to_its_principal(secured: Broker, admin: Wire, alice: Wire) -> None:
     await allow(admin, "alice", (READ, TOPIC, "t"), (READ, TOPIC, "u"))
     await allow(admin, "bob", (READ, TOPIC, "t"), (READ, TOPIC, "u"))
     session_id = (await alice.ask(of_both(session_epoch=0), 12)).session_id
     assert session_id
 
-    async with Wire("127.0.0.1", broker.port, "bob") as bob:
+    async with Wire("127.0.0.1", secured.port, "bob") as bob:
         stolen = await bob.ask(of_both(session_id=session_id, session_epoch=1), 12)
         assert stolen.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         for epoch in (-1, 0):  # which end a session of the client's own
             assert (await bob.ask(of_both(session_id=session_id, session_epoch=epoch), 12)).error_code == ErrorCode.NONE
 
-    async with Wire("127.0.0.1", broker.port, "alice") as again:
+    async with Wire("127.0.0.1", secured.port, "alice") as again:
         answer = await again.ask(of_both(session_id=session_id, session_epoch=1), 12)
         assert (answer.error_code, answer.session_id) == (ErrorCode.NONE, session_id)
 
@@ -232,10 +218,10 @@ async def test_a_session_heeds_a_change_of_rights(admin: Wire, alice: Wire) -> N
     assert codes(answer) == {"t": ErrorCode.NONE, "u": REFUSED}
 
 
-async def test_a_parked_fetch_is_decided_when_it_is_answered(broker: Broker, admin: Wire, alice: Wire) -> None:
+async def test_a_parked_fetch_is_decided_when_it_is_answered(secured: Broker, admin: Wire, alice: Wire) -> None:
     await allow(admin, "alice", (READ, TOPIC, "t"), (READ, TOPIC, "u"))
     answering = asyncio.ensure_future(alice.ask(of_both(max_wait_ms=60_000), 12))
-    await parked(broker)
+    await parked(secured)
 
     await revoke(admin, "alice")
     await produce(admin, "t", batch(b"secret"))
@@ -245,10 +231,10 @@ async def test_a_parked_fetch_is_decided_when_it_is_answered(broker: Broker, adm
     assert not any(topic.partitions[0].records for topic in answer.responses)
 
 
-async def test_a_refused_topic_does_not_end_the_wait_for_another(broker: Broker, admin: Wire, alice: Wire) -> None:
+async def test_a_refused_topic_does_not_end_the_wait_for_another(secured: Broker, admin: Wire, alice: Wire) -> None:
     await allow(admin, "alice", (READ, TOPIC, "t"))
     answering = asyncio.ensure_future(alice.ask(of_both(max_wait_ms=60_000), 12))
-    await parked(broker)
+    await parked(secured)
     await produce(admin, "t", batch(b"v"))
     assert codes(await answering) == {"t": ErrorCode.NONE, "u": REFUSED}
 

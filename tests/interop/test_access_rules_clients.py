@@ -34,15 +34,13 @@ from kafka.admin import ResourceType as PythonResourceType
 from odradek.broker.broker import Broker
 from odradek.protocol.access_rules import Operation
 from tests.handlers.requests import create
-from tests.handlers.secured import FEW_LOGS, GROUP, TOPIC, TRANSACTIONAL_ID, allow, secure
+from tests.handlers.secured import GROUP, TOPIC, TRANSACTIONAL_ID, allow, secured_broker
 from tests.wire import Wire
 
 
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
-    secured = Broker(FEW_LOGS)
-    secure(secured)
-    async with secured:
+    async with secured_broker() as secured:
         yield secured
 
 
