@@ -7,8 +7,8 @@ from pathlib import Path
 
 from odradek.client import AclOperation, AclResourceType, AclRule, NewTopic
 from tests.client.cli.commands import run
+from tests.peers.certificates import Authority
 from tests.peers.secured_server import USERS, SecuredServer
-from tests.peers.stores import Authority
 
 PLAIN = "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required username=alice"
 
@@ -29,7 +29,7 @@ def found(lines: list[str], pattern: str) -> str:
 
 async def test_tls(secured: SecuredServer, tmp_path: Path) -> None:
     address = secured.address("SSL")
-    store = secured.authority.issue("admin").write_pem(tmp_path / "admin.pem")
+    store = secured.authority.client("admin").write_pem(tmp_path / "admin.pem")
     known = ("security.protocol=SSL", f"ssl.truststore.location={secured.ca}")
     lines = await examine(address, *known, f"ssl.keystore.location={store}", status=0)
     line = found(lines, "the certificate is trusted: CN=broker, for localhost, issued by CN=Test CA, valid until 20")

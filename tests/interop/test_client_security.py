@@ -22,8 +22,8 @@ from odradek.client import (
     TlsError,
 )
 from odradek.client.network.connections import Purpose
+from tests.peers.certificates import Authority
 from tests.peers.secured_server import SESSION_MS, USERS, SecuredServer
-from tests.peers.stores import Authority
 
 OTHER = Authority("another CA")
 OAUTH_MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -77,10 +77,10 @@ async def test_an_unknown_ca_a_wrong_one_and_a_wrong_host_name(kafka: SecuredSer
 
 async def test_a_certificate_of_the_client(kafka: SecuredServer) -> None:
     address = kafka.address("MTLS")
-    store = kafka.authority.issue("client").write_pkcs12(kafka.directory / "client.p12", "pa55")
+    store = kafka.authority.client("client").write_pkcs12(kafka.directory / "client.p12", "pa55")
     known = kafka.tls(ssl_keystore_location=str(store), ssl_keystore_password="pa55")
     assert await reach(address, **known)
-    foreign = str(OTHER.issue("client").write_pem(kafka.directory / "foreign.pem"))
+    foreign = str(OTHER.client("client").write_pem(kafka.directory / "foreign.pem"))
     words = "the broker refused TLS ("
     for version in ("TLSv1.2", "TLSv1.3"):
         # OpenSSL has no alert for a missing certificate in TLS 1.2, but one for several failures.

@@ -18,10 +18,9 @@
 | `quix_environment` | an environment with Quix Streams, which needs another confluent-kafka |
 | `sasl_scripts` | what clients may do while they authenticate |
 | `secured_server` | a server of either kind with TLS, SASL and its authorizer |
-| `stores` | a certificate authority, and key and trust stores with what it issues |
 | `features` | finalized features of a server |
 | `group_member` | a member of a group, as a process of its own |
-| `certificates` | certificate authorities, certificates of servers and clients |
+| `certificates` | certificate authorities, certificates of servers and clients, key and trust stores of them |
 | `secured` | a server of either kind with a TLS listener |
 | `topics`, `series` | a test's own topics; the metrics of a server |
 | `availability` | installing what is missing |

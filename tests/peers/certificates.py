@@ -65,6 +65,14 @@ class Issued(NamedTuple):
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
         ).decode()
 
+    def write_pem(self, path: Path, password: str | None = None) -> Path:
+        """Write key and chain to one file, as Kafka's ssl.keystore.location of type PEM; only its owner reads it."""
+        return write_secret(path, self.key_pem(password) + self.chain_pem)
+
+    def write_pkcs12(self, path: Path, password: str = PASSWORD) -> Path:
+        """Write a key store, which only its owner reads."""
+        return write_secret(path, self.pkcs12(password))
+
     def pkcs12(self, password: str = PASSWORD) -> bytes:
         encryption = serialization.BestAvailableEncryption(password.encode())
         return pkcs12.serialize_key_and_certificates(
@@ -73,11 +81,9 @@ class Issued(NamedTuple):
 
     def write(self, directory: Path, name: str = "server") -> Path:
         """Write `name.pem`: key and chain in one file, which only its owner reads; also `name.key` and `name.crt`."""
-        path = directory / f"{name}.pem"
-        write_secret(path, self.key_pem() + self.chain_pem)
         write_secret(directory / f"{name}.key", self.key_pem())
         (directory / f"{name}.crt").write_text(self.chain_pem)
-        return path
+        return self.write_pem(directory / f"{name}.pem")
 
 
 def write_secret(path: Path, content: str | bytes) -> Path:
@@ -121,6 +127,13 @@ class Authority:
         path.write_text(self.pem)
         return path
 
+    def write_pkcs12(self, path: Path, password: str = PASSWORD) -> Path:
+        """Write a trust store, as keytool makes it."""
+        encryption = serialization.BestAvailableEncryption(password.encode())
+        entry = pkcs12.PKCS12Certificate(self.certificate, b"ca")
+        path.write_bytes(pkcs12.serialize_java_truststore([entry], encryption))
+        return path
+
     def issue(
         self,
         subject: str | x509.Name = "localhost",
@@ -129,12 +142,18 @@ class Authority:
         number: int = 1,
         names: Sequence[str] = ("localhost", "127.0.0.1"),
         client: bool = False,
+        connects: bool = False,
         starts: dt.timedelta = -DAY,
         ends: dt.timedelta = 30 * DAY,
     ) -> Issued:
-        """Issue a certificate of a server with these names, or of a client; valid from and until now plus a span."""
+        """Issue a certificate of a server with these names, or of a client; valid from and until now plus a span.
+
+        That of a server which `connects` is one of a client, too, for brokers that connect to each other.
+        """
         own = key(kind, number)
-        purpose = ExtendedKeyUsageOID.CLIENT_AUTH if client else ExtendedKeyUsageOID.SERVER_AUTH
+        purposes = [] if client else [ExtendedKeyUsageOID.SERVER_AUTH]
+        if client or connects:
+            purposes.append(ExtendedKeyUsageOID.CLIENT_AUTH)
         builder = (
             x509.CertificateBuilder()
             .subject_name(common_name(subject) if isinstance(subject, str) else subject)
@@ -144,7 +163,7 @@ class Authority:
             .not_valid_before(now() + starts)
             .not_valid_after(now() + ends)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
         )
         if names and not client:

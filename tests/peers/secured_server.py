@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from odradek.broker.config.jaas import MODULES
 from odradek.client import Admin
 from tests.peers import apache, odradek
+from tests.peers.certificates import DAY, Authority
 from tests.peers.server import Server, free_port, write_properties
-from tests.peers.stores import Authority
 
 USERS = {"admin": "admin secret", "alice": "alice secret", "bob": 'bob, "s = secret'}
 """Of PLAIN. Those of SCRAM are made by the test."""
@@ -95,7 +95,8 @@ def prepare(kind: str, directory: Path) -> SecuredServer:
     directory.mkdir(parents=True, exist_ok=True)
     authority = Authority()
     (directory / "ca.pem").write_text(authority.pem)
-    authority.issue("broker", ["localhost"]).write_pem(directory / "broker.pem")
+    broker = authority.issue("broker", names=["localhost"], connects=True, ends=90 * DAY)
+    broker.write_pem(directory / "broker.pem")
     ports = {listener: free_port() for listener in ("PLAINTEXT", *_PROTOCOLS)}
     properties = {
         "listeners": _urls(ports),

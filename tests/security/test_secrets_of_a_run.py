@@ -21,8 +21,8 @@ from odradek.client.admin.arguments import ConfigChange, ConfigResource
 from odradek.client.admin.scram_users import ScramUpsertion
 from odradek.protocol.sasl.scram import SCRAM_MECHANISMS, salted_password
 from tests.peers import odradek
+from tests.peers.certificates import Authority
 from tests.peers.server import Server, free_port
-from tests.peers.stores import Authority
 
 SALT = b"a salt that is known"
 ADMINISTRATOR, USER, WRONG = "Adm1n-passw0rd", "Us3r-passw0rd", "Wr0ng-passw0rd"
@@ -55,7 +55,7 @@ SECRETS = {
 def server(tmp_path: Path) -> Server:
     authority = Authority()
     keystore, token = tmp_path / "broker.p12", tmp_path / "token"
-    authority.issue("broker", ["localhost"]).write_pkcs12(keystore, STORE)
+    authority.issue("broker", names=["localhost"]).write_pkcs12(keystore, STORE)
     token.write_text(METRICS)
     for path in (keystore, token):
         path.chmod(0o600)

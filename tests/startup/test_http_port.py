@@ -10,10 +10,10 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import ConfigError
-from tests.peers.stores import Authority
+from tests.peers.certificates import Authority
 
 AUTHORITY = Authority()
-SERVER = AUTHORITY.issue("broker", ["localhost"])
+SERVER = AUTHORITY.issue("broker", names=["localhost"])
 OPEN = {"listeners": "PLAINTEXT://127.0.0.1:0", "metrics.port": "0"}
 TOKEN = "Bearer s3cret"
 
@@ -73,8 +73,8 @@ async def test_the_metrics_are_for_the_token(secured: dict[str, str]) -> None:
 
 
 async def test_the_metrics_are_for_clients_with_certificates(secured: dict[str, str], tmp_path: Path) -> None:
-    known = AUTHORITY.issue("prometheus").write_pem(tmp_path / "prometheus.pem")
-    foreign = Authority("other").issue("prometheus").write_pem(tmp_path / "foreign.pem")
+    known = AUTHORITY.client("prometheus").write_pem(tmp_path / "prometheus.pem")
+    foreign = Authority("other").client("prometheus").write_pem(tmp_path / "foreign.pem")
     async with Broker(secured) as broker:
         assert await status(broker, trusting(known)) == 200
         with pytest.raises((OSError, IndexError)):  # TLS 1.3: refused after the client's handshake
@@ -98,7 +98,7 @@ async def test_a_new_token_and_a_new_certificate_hold_without_a_restart(secured:
         replace(token, None)
         assert await status(broker, trusting(), "Bearer other") == 401
 
-        renewed = AUTHORITY.issue("broker", ["localhost"])
+        renewed = AUTHORITY.issue("broker", names=["localhost"])
         replace(keystore, renewed.write_pem(keystore.with_suffix(".new")).read_text())
         for _ in range(300):
             if await serial(broker) == renewed.certificate.serial_number:

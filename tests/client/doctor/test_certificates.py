@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from odradek.client.doctor.certificates import check_certificate
 from odradek.client.doctor.finding import Severity
 from odradek.client.network.connection import Connection
-from tests.peers.stores import Authority
+from tests.peers.certificates import DAY, Authority
 
 AUTHORITY = Authority()
 
@@ -19,7 +19,9 @@ class Shown:
     """A connection whose peer has shown a certificate."""
 
     def __init__(self, days: int, names: list[str]) -> None:
-        self.certificate = AUTHORITY.issue("broker", names, days).certificate.public_bytes(Encoding.DER)
+        self.certificate = AUTHORITY.issue(
+            "broker", names=names, starts=min(0, days) * DAY - DAY, ends=days * DAY
+        ).certificate.public_bytes(Encoding.DER)
 
 
 @pytest.mark.parametrize(

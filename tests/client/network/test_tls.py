@@ -24,10 +24,10 @@ from odradek.client.network.transport import TcpNetwork, connect
 from odradek.client.security.certificate import names_of, summary_of
 from odradek.client.security.settings import SecuritySettings
 from tests.client.provoked_errors import provokes
-from tests.peers.stores import Authority, Issued
+from tests.peers.certificates import DAY, Authority, Issued
 
 AUTHORITY = Authority()
-BROKER = AUTHORITY.issue("broker", ["localhost", "broker.example"])
+BROKER = AUTHORITY.issue("broker", names=["localhost", "broker.example"])
 
 
 class Received(asyncio.BufferedProtocol):
@@ -157,7 +157,7 @@ async def test_the_error_for_a_wrong_name_has_the_names_of_the_certificate(tmp_p
 
 
 async def test_a_certificate_without_names_counts_by_its_common_name(tmp_path: Path) -> None:
-    async with serving(server_context(tmp_path, AUTHORITY.issue("elsewhere"))) as address:
+    async with serving(server_context(tmp_path, AUTHORITY.issue("elsewhere", names=()))) as address:
         await refused(address, TlsError, "not for localhost, but for elsewhere")
 
 
@@ -168,7 +168,9 @@ async def test_an_unknown_authority_and_an_expired_certificate_have_their_cures(
         )
         await refused(address, TlsError, words, ssl_truststore_certificates=None)
         await refused(address, TlsError, "Add the CA of the broker", ssl_truststore_certificates=Authority("other").pem)
-    async with serving(server_context(tmp_path, AUTHORITY.issue("broker", ["localhost"], days=-1))) as address:
+    async with serving(
+        server_context(tmp_path, AUTHORITY.issue("broker", names=["localhost"], starts=-3 * DAY, ends=-DAY))
+    ) as address:
         await refused(address, TlsError, "(certificate has expired). Ask for a new certificate of the broker")
 
 
@@ -192,7 +194,7 @@ async def test_a_client_shows_its_certificate(tmp_path: Path, version: str) -> N
     context = server_context(tmp_path)
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=AUTHORITY.pem)
-    store = AUTHORITY.issue("client").write_pkcs12(tmp_path / "client.p12", "pa55")
+    store = AUTHORITY.client("client").write_pkcs12(tmp_path / "client.p12", "pa55")
     key = {"ssl_keystore_location": str(store), "ssl_keystore_password": "pa55", "ssl_enabled_protocols": [version]}
     async with serving(context) as address:
         assert await greeted(address, settings(**key)) == b"hello"
@@ -202,7 +204,7 @@ async def test_a_broker_that_does_not_trust_us_is_named_as_the_one_who_refuses(t
     context = server_context(tmp_path)
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_verify_locations(cadata=AUTHORITY.pem)
-    store = Authority("other").issue("client").write_pem(tmp_path / "client.pem")
+    store = Authority("other").client("client").write_pem(tmp_path / "client.pem")
     async with refusing(context) as address:
         words = "the broker refused TLS (tlsv1 alert unknown ca). Set ssl_keystore_location to this client's key and a "
         used = {"ssl_keystore_location": str(store), "ssl_enabled_protocols": ["TLSv1.2"]}
@@ -231,15 +233,15 @@ async def test_a_store_that_cannot_be_read_is_a_mistake_of_the_settings(tmp_path
 
 
 def test_a_key_that_does_not_fit_its_certificate(tmp_path: Path) -> None:
-    one, other = AUTHORITY.issue("one"), AUTHORITY.issue("other")
+    one, other = AUTHORITY.client("one"), AUTHORITY.issue("other", names=())
     with pytest.raises(TlsError, match="key and certificate do not fit"):
-        make_context(settings(ssl_keystore_key=one.key_pem(), ssl_keystore_certificate_chain=other.certificate_pem))
+        make_context(settings(ssl_keystore_key=one.key_pem(), ssl_keystore_certificate_chain=other.chain_pem))
 
 
 def test_a_context_follows_its_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     trusted, key = tmp_path / "ca.pem", tmp_path / "client.pem"
     trusted.write_text(AUTHORITY.pem)
-    AUTHORITY.issue("one").write_pem(key)
+    AUTHORITY.client("one").write_pem(key)
     used = settings(
         ssl_truststore_certificates=None, ssl_truststore_location=str(trusted), ssl_keystore_location=str(key)
     )
@@ -251,7 +253,7 @@ def test_a_context_follows_its_files(tmp_path: Path, caplog: pytest.LogCaptureFi
         assert tls.context is first
         assert tls.context is first
     assert caplog.text.count("the client goes on with the key and trust store from before") == 1
-    AUTHORITY.issue("two").write_pem(key)
+    AUTHORITY.client("two").write_pem(key)
     second = tls.context
     assert second is not first
     trusted.write_text(AUTHORITY.pem * 2)
@@ -263,8 +265,8 @@ def test_a_context_follows_its_files(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 def test_the_key_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    one = AUTHORITY.issue("one")
-    make_context(settings(ssl_keystore_key=one.key_pem(), ssl_keystore_certificate_chain=one.certificate_pem))
+    one = AUTHORITY.client("one")
+    make_context(settings(ssl_keystore_key=one.key_pem(), ssl_keystore_certificate_chain=one.chain_pem))
     assert list(tmp_path.iterdir()) == []
 
 

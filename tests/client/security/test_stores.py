@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from odradek.client.errors import ConfigurationError
 from odradek.client.security.settings import SecuritySettings
 from odradek.client.security.stores import key_material, trusted_certificates
-from tests.peers.stores import Authority, Issued
+from tests.peers.certificates import Authority, Issued
 
 AUTHORITY = Authority()
-CLIENT = AUTHORITY.issue("client")
+CLIENT = AUTHORITY.client("client")
 
 
 def tls(**settings: Any) -> SecuritySettings:
@@ -30,7 +30,7 @@ def assert_material(settings: SecuritySettings, issued: Issued = CLIENT) -> None
     assert found is not None
     key = load_pem_private_key(found.key, found.password.encode())
     assert key.public_key() == issued.key.public_key()
-    assert "".join(found.chain.split()) == "".join(issued.certificate_pem.split())
+    assert "".join(found.chain.split()) == "".join(issued.chain_pem.split())
     assert found.password not in repr(found)
     with pytest.raises(TypeError):
         load_pem_private_key(found.key, None)  # it is encrypted
@@ -52,7 +52,7 @@ def test_a_key_and_its_certificates_in_a_pkcs12_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("separator", ["\n", " ", ""])
 def test_pem_in_properties_needs_no_lines(separator: str) -> None:
     """Kafka's own parser reads a block on one line, as a `.properties` file without `\\n` has it."""
-    key, chain = (text.replace("\n", separator) for text in (CLIENT.key_pem(), CLIENT.certificate_pem))
+    key, chain = (text.replace("\n", separator) for text in (CLIENT.key_pem(), CLIENT.chain_pem))
     assert_material(tls(ssl_keystore_key=key, ssl_keystore_certificate_chain=chain))
     found = trusted_certificates(tls(ssl_truststore_certificates=AUTHORITY.pem.replace("\n", separator)))
     assert found is not None

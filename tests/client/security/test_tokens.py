@@ -24,7 +24,7 @@ from odradek.client.security.credentials import ClientCredentials, ProvidedToken
 from odradek.client.security.settings import SecuritySettings
 from odradek.client.security.tokens import TokenSource
 from tests.client.provoked_errors import provokes
-from tests.peers.stores import Authority
+from tests.peers.certificates import Authority
 
 
 class Endpoint(HTTPServer):
@@ -137,7 +137,7 @@ def test_the_secret_goes_through_no_proxy_in_plain_text(endpoint: Endpoint, monk
 def test_an_https_server_has_a_certificate_that_the_trust_store_vouches_for(endpoint: Endpoint, tmp_path: Path) -> None:
     authority = Authority()
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(authority.issue("auth", ["localhost"]).write_pem(tmp_path / "auth.pem"))
+    server.load_cert_chain(authority.issue("auth", names=["localhost"]).write_pem(tmp_path / "auth.pem"))
     endpoint.socket = server.wrap_socket(endpoint.socket, server_side=True)
     trusting = SecuritySettings(security_protocol="SSL", ssl_truststore_certificates=authority.pem)
     assert fetch_token(credentials(endpoint.url), context_for_the_web(trusting))[0] == "t0ken"
