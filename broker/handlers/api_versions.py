@@ -35,6 +35,8 @@ def handle(services: Services, context: RequestContext, request: ApiVersionsRequ
         for value in (request.client_software_name, request.client_software_version):
             if _SOFTWARE.fullmatch(value) is None:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "the client software name or version is not well-formed")
+    if context.connection.authentication is not None:
+        context.connection.authentication.versions_answered()
     image = services.metadata.image
     return ApiVersionsResponse(
         api_keys=[ApiVersion(key, *versions) for key, versions in services.advertised_versions.items()],

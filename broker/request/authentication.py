@@ -2,7 +2,7 @@
 
 ```
                 SaslHandshake                 tokens                      last token
-START ────────────────────────► EXCHANGE ───────────────► EXCHANGE ───────────────────► DONE ─┐
+START, NEGOTIATED ────────────► EXCHANGE ───────────────► EXCHANGE ───────────────────► DONE ─┐
   │ mechanism not enabled          │ authentication failed, another request               │   │ SaslHandshake:
   └────────────► FAILED ◄──────────┘                                                      │   │ authenticate again
                                     ▲                                                     ▼   │ (KIP-368)
@@ -12,13 +12,14 @@ START ────────────────────────�
 | state | requests that are answered |
 |---|---|
 | START | ApiVersions, SaslHandshake; any other closes the connection |
+| NEGOTIATED | SaslHandshake: ApiVersions has been answered without an error; any other closes the connection |
 | EXCHANGE | SaslAuthenticate; any other gets ILLEGAL_SASL_STATE, and the connection is closed |
 | EXCHANGE after SaslHandshake 0 | none: each frame is a token of the mechanism |
 | DONE | all, until the session expires; then only SaslHandshake |
 | FAILED | none: the connection is closed after the answer |
 
-`server.sasl_gate` lets requests pass by these states; the handlers of SaslHandshake and SaslAuthenticate change them. A
-client that authenticates again stays who it was, uses the same mechanism, and may do so once a second.
+`server.sasl_gate` lets requests pass by these states; the handlers of ApiVersions, SaslHandshake and SaslAuthenticate
+change them. A client that authenticates again stays who it was, uses the same mechanism, and may do so once a second.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class State(Enum):
     """The states in the module's table."""
 
     START = "start"
+    NEGOTIATED = "negotiated"
     EXCHANGE = "exchange"
     DONE = "done"
     FAILED = "failed"
@@ -116,6 +118,11 @@ class Authentication:
     def mechanisms(self) -> list[str]:
         """The names of the mechanisms that are enabled."""
         return self._listener.mechanisms.names
+
+    def versions_answered(self) -> None:
+        """Record an answer to ApiVersions without an error: before it authenticates, a client gets one at most."""
+        if self.state is State.START:
+            self.state = State.NEGOTIATED
 
     def may_begin_again(self, now: float) -> bool:
         """Return whether an authenticated client may authenticate again at `now` (monotonic)."""

@@ -1,7 +1,7 @@
 """The gate of a connection that must authenticate: a dispatcher that lets requests pass by the state of the client.
 
 ```
-frame ─► gate ─┬─ START, EXCHANGE, DONE: the request is allowed ─► dispatcher ─► handler
+frame ─► gate ─┬─ the state allows the request ─────────────────► dispatcher ─► handler
                ├─ EXCHANGE after SaslHandshake 0: a bare token ──► authentication ─► bare token
                └─ otherwise: closed, with ILLEGAL_SASL_STATE if the client has begun to authenticate
 ```
@@ -62,7 +62,7 @@ class SaslGate:
             if api_key != SASL_AUTHENTICATE:
                 self._dispatcher.refuse(frame, connection, answers, ErrorCode.ILLEGAL_SASL_STATE)
                 raise CloseConnection("a request other than SaslAuthenticate during authentication")
-        elif api_key not in (API_VERSIONS, SASL_HANDSHAKE):
+        elif api_key != SASL_HANDSHAKE and (api_key != API_VERSIONS or state is not State.START):
             raise CloseConnection("a request before authentication")
         pending = self._dispatcher.dispatch(frame, connection, answers)
         if pending is None:

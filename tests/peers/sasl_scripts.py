@@ -46,8 +46,8 @@ class Announce(NamedTuple):
 Step = Ask | Bare | Announce
 
 
-def versions(version: int = 3) -> Ask:
-    return Ask(ApiVersionsRequest("test", "1.0"), version)
+def versions(version: int = 3, software: str = "test") -> Ask:
+    return Ask(ApiVersionsRequest(software, "1.0"), version)
 
 
 def handshake(mechanism: str = "PLAIN", version: int = 1) -> Ask:
@@ -81,18 +81,31 @@ SCRIPTS: dict[str, Sequence[Step]] = {
     "a request before the handshake": [metadata()],
     "a request after ApiVersions": [versions(), metadata()],
     "acks=0 before the handshake": [Ask(ProduceRequest(acks=0), 9)],
+    "ApiVersions twice": [versions(), versions(), handshake()],
+    "ApiVersions after an invalid one": [versions(software="-"), versions(), handshake()],
+    "ApiVersions twice after success": [handshake(), authenticate(), versions(), versions(), metadata()],
     "a token before the handshake": [authenticate()],
     "a request after the handshake": [handshake(), metadata(), authenticate()],
     "ApiVersions after the handshake": [handshake(), versions(), authenticate()],
+    "a bare token before the handshake": [Bare(RIGHT)],
+    "a bare token after SaslHandshake 1": [handshake(), Bare(RIGHT)],
+    "an empty bare token": [handshake(version=0), Bare(b"")],
+    "a request in place of a bare token": [handshake(version=0), authenticate()],
     "a second handshake": [handshake(), handshake(), authenticate()],
     "a token after success": [handshake(), authenticate(), authenticate(), metadata()],
     "authentication again, too early": [handshake(), authenticate(), handshake(), metadata()],
     "ApiVersions of an unknown version": [versions(4), handshake(), authenticate(), metadata()],
+    "the largest bare token": [handshake(version=0), Bare(b"\0alice\0" + b"s" * (512 * 1024 - 7))],
+    "a larger bare token": [handshake(version=0), Bare(b"\0alice\0" + b"s" * (512 * 1024 - 6))],
     "a large token": [handshake(), authenticate(b"\0alice\0" + b"s" * 1_000_000)],
     "a frame of 2 GiB": [Announce(0x7FFF_FFFF)],
     "a frame of 2 GiB after the handshake": [handshake(), Announce(0x7FFF_FFFF)],
     "a frame of 50 MiB": [Announce(50 << 20)],
+    "a frame of 2 GiB after success": [handshake(), authenticate(), Announce(0x7FFF_FFFF)],
     "a negative frame": [Announce(-1)],
+    "a negative frame after success": [handshake(), authenticate(), Announce(-1)],
+    "an empty frame": [Announce(0)],
+    "an empty frame after success": [handshake(), authenticate(), Announce(0)],
 }
 
 
