@@ -5,7 +5,7 @@
  accepted ──┤
             └─ readable ─► first byte ─┬─ not TLS ──────────► closed, one line
                                        └─ queue ─► step ─┬─ needs bytes or room ─► waits, then the queue again
-                                                         ├─ failed ──────────────► closed, one line
+                                                         ├─ failed ──────────────► alert, one line, drained, closed
                                                          └─ done ─► principal ───► Connections.open
 ```
 
@@ -14,6 +14,11 @@ A few steps run in one turn of the event loop and the rest wait in their order, 
 run between them, however many clients connect at the same time. A client that stalls holds no place in that order, only
 its socket, which counts as a connection of its address, and it is closed after `LIMIT_SECONDS`. Memory: the objects of
 OpenSSL exist from the first byte on.
+
+A socket that is closed while received bytes are unread, or before more arrive, resets its connection. A client of TLS
+1.3 has often sent its first requests before it is refused, and would see that reset in place of the alert. So the
+broker ends only its own direction after the alert, and discards what the client sends until the client closes: up to
+`MOST_DRAINED` bytes, and no longer than the limit of the handshake.
 
 Lines that clients can cause are limited (`limited_log`): one in ten seconds for each reason.
 """
@@ -37,6 +42,9 @@ LIMIT_SECONDS: Final = 10.0
 """The longest time from accepting a connection to the end of its handshake."""
 STEPS_A_TURN: Final = 2
 """The steps of handshakes in one turn of the event loop."""
+MOST_DRAINED: Final = 256 * 1024
+"""The most bytes of a refused client that are discarded, so that it may read the alert."""
+_DRAINED_AT_ONCE: Final = 16 * 1024
 _HANDSHAKE: Final = 0x16  # the first byte of a TLS connection: a record of this type
 
 
@@ -91,9 +99,20 @@ class TlsHandshakes:
 
 
 class _Handshake:
-    """One handshake. `_secured` exists from the first byte on."""
+    """One handshake. `_secured` exists from the first byte on, `_refused` after an alert, until the client closes."""
 
-    __slots__ = ("_accepted", "_context", "_fd", "_group", "_loop", "_secured", "_timer", "_unwatch")
+    __slots__ = (
+        "_accepted",
+        "_context",
+        "_drained",
+        "_fd",
+        "_group",
+        "_loop",
+        "_refused",
+        "_secured",
+        "_timer",
+        "_unwatch",
+    )
 
     def __init__(
         self,
@@ -106,6 +125,8 @@ class _Handshake:
         self._group = group
         self._accepted: socket.socket | None = accepted
         self._secured: ssl.SSLSocket | None = None
+        self._refused: ssl.SSLSocket | None = None
+        self._drained = 0  # bytes of a refused client
         self._context = context
         self._fd = accepted.fileno()
         self._loop = loop
@@ -134,7 +155,8 @@ class _Handshake:
         except (ssl.SSLEOFError, ssl.SSLZeroReturnError):
             self._fail("disconnected", "the client closed the connection during the handshake")
         except ssl.SSLError as error:
-            self._fail(error.reason or "unknown", _explained(error))
+            self._group.warn(self._context, error.reason or "unknown", _explained(error))
+            self._refuse()
         except OSError:  # the client has disconnected
             self.close()
         else:
@@ -151,9 +173,40 @@ class _Handshake:
         if first[0] != _HANDSHAKE:
             self._fail("plaintext", "the client does not speak TLS: its security.protocol must be SSL or SASL_SSL")
             return False
-        self._secured = self._group.tls.context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+        context = self._group.tls.context
+        try:
+            self._secured = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
+        except ssl.SSLError:  # the client has disconnected; its bytes are still there
+            self.close()
+            return False
         self._accepted = None
         return True
+
+    def _refuse(self) -> None:
+        """End our direction, after OpenSSL has sent its alert, and wait for the client to close."""
+        refused = self._secured
+        assert refused is not None
+        self._secured, self._refused = None, refused
+        try:
+            refused.shutdown(socket.SHUT_WR)  # from now on, the socket receives without TLS
+        except OSError:  # the client has disconnected
+            self.close()
+            return
+        self._loop.add_reader(self._fd, self._drain)
+        self._unwatch = self._loop.remove_reader
+
+    def _drain(self) -> None:
+        """Discard what a refused client has sent; close at its end."""
+        assert self._refused is not None
+        try:
+            count = len(self._refused.recv(_DRAINED_AT_ONCE))
+        except BlockingIOError:
+            return
+        except OSError:
+            count = 0
+        self._drained += count
+        if not count or self._drained > MOST_DRAINED:
+            self.close()
 
     def _finish(self, secured: ssl.SSLSocket) -> None:
         try:
@@ -180,6 +233,9 @@ class _Handshake:
         self._group.enqueue(self)
 
     def _late(self) -> None:
+        if self._refused is not None:
+            self.close()
+            return
         self._fail("late", f"the handshake took longer than {LIMIT_SECONDS:.0f} s")
 
     def _fail(self, kind: str, reason: str) -> None:
@@ -191,8 +247,8 @@ class _Handshake:
         self._timer.cancel()
         self._unwatch(self._fd)
         self._group.remove(self)
-        owned = self._secured or self._accepted
-        self._secured = self._accepted = None
+        owned = self._secured or self._accepted or self._refused
+        self._secured = self._accepted = self._refused = None
         if owned is None:
             return False
         owned.close()
