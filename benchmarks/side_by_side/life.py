@@ -1,4 +1,4 @@
-"""The life of a broker: starting, its memory, many partitions, idle connections.
+"""The life of a broker: starting, its memory, many topics and partitions, idle connections.
 
 Starts are timed from the start of the process to the first answer to Metadata that names the broker, on a directory
 that is formatted (Kafka's format step is not counted). They are additional brokers; those of the contest are idle.
@@ -23,6 +23,8 @@ from odradek.protocol.messages.metadata import MetadataRequest
 START_GOALS = {"seconds": 0.15}
 IDLE_GOALS = {"rss_mb": 0.15}
 LOADED_GOALS = {"rss_mb": 0.12}
+TOPICS_GOALS = {"seconds": 0.35}
+TOPICS, REQUESTS = 1000, 20
 PARTITIONS_A_TOPIC = 1000  # a CreateTopics of so many stays within librdkafka's timeout
 CONNECTIONS = 1000
 
@@ -103,6 +105,29 @@ def _many_partitions(partitions: int, contest: Contest, *, quick: bool) -> Itera
         yield row
 
 
+def _topics(contest: Contest, *, quick: bool) -> Iterator[Row]:  # noqa: ARG001 - as all parts
+    """Create topics with one partition in a few requests, on new brokers; until every topic accepts a record."""
+    row = Row("life", f"create {TOPICS:,} topics in {REQUESTS} requests, until all serve", goals=TOPICS_GOALS)
+    for _ in range(contest.rounds):
+        with TemporaryDirectory(prefix="topics-") as directory:
+            for side in sides(Path(directory), contest.tree):
+                start(side)
+                _add(row, side, _timed(partial(_create_topics, side.port)))
+                side.server.kill()
+    tell(row)
+    yield row
+
+
+def _create_topics(port: int) -> None:
+    names = [f"topic-{number}" for number in range(TOPICS)]
+    batch = load.batch(1, 100)
+    with load.Asker(port) as asker:
+        for number in range(REQUESTS):
+            asker.accepted(load.create_topics_frame(names[number::REQUESTS]))
+        for name in names:
+            asker.accepted(load.produce_frame(name, [0], batch))
+
+
 def _add(row: Row, side: Side, sample: Sample) -> None:
     row.samples.setdefault(side.name, []).append(sample)
 
@@ -147,6 +172,7 @@ def _start_and_wait(side: Side) -> None:
 PARTS: Mapping[str, Callable[..., Iterator[Row]]] = {
     "start": _empty,
     "memory": _memory,
+    "topics": _topics,
     "partitions-1000": partial(_many_partitions, 1000),
     "partitions-5000": partial(_many_partitions, 5000),
 }

@@ -100,6 +100,12 @@ def list_offsets_frame(topic: str, timestamp: int, *, read_committed: bool = Fal
     return frame(ListOffsetsRequest(-1, int(read_committed), topics=[wanted]), LIST_OFFSETS_VERSION)
 
 
+def create_topics_frame(names: Iterable[str]) -> bytes:
+    """Return a CreateTopics of topics with one partition and one replica each."""
+    topics = [CreatableTopic(name, 1, 1) for name in names]
+    return frame(CreateTopicsRequest(topics, timeout_ms=30_000), CREATE_TOPICS_VERSION)
+
+
 def find_coordinator_frame(group: str) -> bytes:
     return frame(FindCoordinatorRequest(coordinator_keys=[group]), FIND_COORDINATOR_VERSION)
 
@@ -108,13 +114,6 @@ def metadata_frame(topics: Iterable[str]) -> bytes:
     """Return a Metadata for topics by their names, which creates none."""
     wanted = [MetadataRequestTopic(name=name) for name in topics]
     return frame(MetadataRequest(wanted, allow_auto_topic_creation=False), METADATA_VERSION)
-
-
-def create_topics_frame(topics: Iterable[str]) -> bytes:
-    """Return a CreateTopics of topics with one partition."""
-    return frame(
-        CreateTopicsRequest([CreatableTopic(name, 1, 1) for name in topics], timeout_ms=60_000), CREATE_TOPICS_VERSION
-    )
 
 
 def delete_topics_frame(topics: Iterable[str]) -> bytes:

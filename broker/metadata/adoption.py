@@ -36,7 +36,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from odradek.broker.config.topic_config import validate
 from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
-from odradek.broker.metadata.administration.topics import write_topic
+from odradek.broker.metadata.administration.topic_writes import PlannedTopic, write_topic
 from odradek.broker.metadata.image import PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import FIRST_ADOPTED, skip_to
@@ -153,7 +153,7 @@ async def _adopt(metadata: Metadata, name: str, logs: list[Log], configs: Mappin
         partitions=[_partition(metadata, by_index.get(index)) for index in range(count)],
         configs=_valid(metadata, name, configs),
     )
-    await write_topic(metadata, topic, metadata.image.topic_configs.get(name, ({}, 0))[1])
+    await write_topic(metadata, PlannedTopic(topic, metadata.image.topic_configs.get(name, ({}, 0))[1]))
 
 
 def _created_partitions(metadata: Metadata, name: str) -> int:

@@ -224,3 +224,17 @@ async def test_no_more_topics_are_created_after_the_client_disconnects(broker: B
             await asyncio.sleep(0)
 
     assert 3 <= len(broker.services.metadata.image.topics) < len(topics)
+
+
+@pytest.mark.usefixtures("only_here")
+async def test_a_request_is_one_image(broker: Broker) -> None:
+    images: list[int] = []
+    broker.services.metadata.on_change(lambda change: images.append(len(change.topic_ids)))
+    async with Wire("127.0.0.1", broker.port) as wire:
+        names = [f"t{number}" for number in range(50)]
+        results = await ask(wire, CreatableTopic("t/", 1, 1), *(CreatableTopic(name, 1, 1) for name in names))
+
+        assert images == [50]
+        assert [result.name for result in results if result.error_code == ErrorCode.NONE] == sorted(names)
+        for name in names:
+            assert (await produce(wire, name, batch(b"a"))).error_code == ErrorCode.NONE

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.metadata.administration.topic_writes import PlannedTopic
+from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.sqlite import FILE_NAME
 from odradek.broker.storage.log_config import LogConfig
 from odradek.protocol.errors import ErrorCode
@@ -78,11 +80,11 @@ async def test_the_next_start_continues_an_interrupted_adoption(golden: Path, mo
     written: list[str] = []
     write_topic = adoption.write_topic
 
-    async def fail_in_the_middle(metadata: object, topic: object, revision: int) -> bool:
+    async def fail_in_the_middle(metadata: Metadata, planned: PlannedTopic) -> bool:
         if len(written) == 6:
             raise OSError("the power is gone")
-        written.append(topic.name)  # type: ignore[attr-defined]
-        return await write_topic(metadata, topic, revision)  # type: ignore[arg-type]
+        written.append(planned.topic.name)
+        return await write_topic(metadata, planned)
 
     monkeypatch.setattr(adoption, "write_topic", fail_in_the_middle)
     with pytest.raises(OSError, match="the power is gone"):

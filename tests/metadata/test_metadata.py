@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.metadata.administration.topic_writes import batch_size
 from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.metadata.registration import Identity, Registration, RegistrationError
@@ -286,13 +287,14 @@ async def test_a_creation_whose_batches_are_deleted_starts_again(store: Metadata
     sweeping: list[asyncio.Future[object]] = []
     metadata.on_change(sweep)
 
-    topic = await create_topic(metadata, "t", 100)
+    partitions = batch_size(metadata) + 40
+    topic = await create_topic(metadata, "t", partitions)
 
     await asyncio.gather(*sweeping)
     assert topic.topic_id not in topic_ids
     assert topic_ids
-    assert len(topic.partitions) == 100
-    assert len((await store.range(metadata.keys.topics))[0]) == 1 + 200
+    assert len(topic.partitions) == partitions
+    assert len((await store.range(metadata.keys.topics))[0]) == 1 + 2 * partitions
 
 
 async def test_the_key_of_a_controller_is_deleted_when_it_stops(shared: InMemoryStore, start: Start) -> None:

@@ -25,6 +25,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import (
     KV,
+    MAX_OPERATIONS,
     Batch,
     Cmp,
     CompactedError,
@@ -162,6 +163,8 @@ def _under(prefix: bytes, batch: Batch) -> Batch:
 
 class RemoteStore:
     """A `MetadataStore` for the process on one host, over the network."""
+
+    max_operations = MAX_OPERATIONS
 
     def __init__(self, server: StoreServer, network: Network, host: Host, clock: Clock) -> None:
         assert host.loop is not None

@@ -2,7 +2,8 @@
 
 | module | what |
 |---|---|
-| `topics`, `topic_names`, `placement` | creating, growing and deleting topics; legal names; where replicas go |
+| `topics`, `topic_writes` | creating, growing and deleting topics; the transactions of creations and growths |
+| `topic_names`, `placement` | legal names; where replicas go |
 | `alter_configs` | changing properties at run time |
 | `client_quotas` | setting and removing client quotas |
 | `scram_users` | setting and deleting credentials of users |

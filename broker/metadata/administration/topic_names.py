@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -31,20 +32,37 @@ def check_name(name: str) -> None:
         raise _invalid(f"a topic's name consists of ASCII letters, digits, '.', '_' and '-': {name!r} does not")
 
 
-def check_new_name(name: str, existing: Iterable[str]) -> None:
-    """Raise `KafkaError` if no topic of this name can be created while `existing` ones exist.
+class TakenNames:
+    """The names that new topics must not collide with: those of existing topics, and those that `add` adds.
 
     Names that differ only in dots and underscores collide, because they would be one name in metrics.
     """
-    check_name(name)
-    if name == CLUSTER_METADATA:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is reserved")
-    folded = name.replace(".", "_")
-    if "_" not in folded:
-        return
-    for other in existing:
-        if other != name and other.replace(".", "_") == folded:
+
+    def __init__(self, existing: Iterable[str]) -> None:
+        self._existing = existing
+
+    def add(self, name: str) -> None:
+        if "_" in _folded(name):
+            self._by_folded[_folded(name)] = name
+
+    def check_new(self, name: str) -> None:
+        """Raise `KafkaError` if no topic of this name can be created: INVALID_TOPIC_EXCEPTION, INVALID_REQUEST."""
+        check_name(name)
+        if name == CLUSTER_METADATA:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is reserved")
+        folded = _folded(name)
+        other = self._by_folded.get(folded) if "_" in folded else None
+        if other is not None and other != name:
             raise _invalid(f"topic {name!r} collides with the existing topic {other!r}: '.' and '_' count as the same")
+
+    @cached_property
+    def _by_folded(self) -> dict[str, str]:
+        """The names with a dot or underscore by what they are in metrics: found once, for any number of new topics."""
+        return {folded: name for name in self._existing if "_" in (folded := _folded(name))}
+
+
+def _folded(name: str) -> str:
+    return name.replace(".", "_")
 
 
 def _invalid(detail: str) -> KafkaError:

@@ -1,35 +1,25 @@
-"""Creating, growing and deleting topics. Any broker does it, with transactions: only one of several rivals succeeds.
+"""Creating, growing and deleting topics: the decisions. `topic_writes` has the transactions.
 
-```
-create   up to 60 partitions: one transaction    name absent → name, config, assignments, states
-         more: batches of 60 from partition 60 on, and then that transaction with the first 60; it also
-         compares that the first batch is still there
-grow     up to 60 new partitions: one transaction   name as seen → name with the new number, assignments, states
-         more: batches of 60 from the 61st on, each comparing the name as well, and then that transaction
-delete   one transaction                         name as seen → name, config and all keys under the id deleted,
-                                                 the deletion recorded
-```
-
-The name is the commit point: before it exists, or has the new number, no client sees the topic or its new partitions.
-The leftovers of an interrupted creation are invisible, and the next controller deletes them. The leftovers of an
-interrupted growth are overwritten by the next growth, and deleted with the topic. All functions return when this
-broker's own image has the outcome and all of its callbacks have run.
+Any broker does it: only one of several rivals succeeds, and the others decide again by the image after it. Topics that
+are created together fail independently, unless the store fails. All functions return when this broker's own image has
+the outcome and all of its callbacks have run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from odradek.broker.config.topic_config import validate
 from odradek.broker.metadata.administration.placement import DEFAULT, Candidates, place, place_as_assigned
-from odradek.broker.metadata.administration.topic_names import check_new_name
+from odradek.broker.metadata.administration.topic_names import TakenNames
+from odradek.broker.metadata.administration.topic_writes import PlannedTopic, write_growth, write_topics
 from odradek.broker.metadata.deleted_topics import deletion_record
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.store.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
-from odradek.broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
+from odradek.broker.metadata.store.store import Delete, DeletePrefix, still
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plural import pluralize
 from odradek.protocol.schema import ZERO_UUID
@@ -38,8 +28,66 @@ from odradek.protocol.uuids import uuid_to_text
 Charge = Callable[[int], None]
 """Charges a valid request with the partitions that it creates or deletes; it may raise `KafkaError`."""
 
-PARTITIONS_PER_TRANSACTION = 60
-"""Two operations for each; with the name and the properties 122 of the 128 that a transaction may have."""
+
+async def _no_pause() -> None:
+    """Do not pause: the caller is not one of many clients."""
+
+
+class NewTopic(NamedTuple):
+    """A topic to create, as a client describes it: -1 means the broker's default; `assignments` are replicas."""
+
+    name: str
+    partitions: int = DEFAULT
+    replication_factor: int = DEFAULT
+    assignments: Mapping[int, Sequence[int]] = {}
+    configs: Mapping[str, str | None] = {}
+
+
+async def create_topics(
+    metadata: Metadata,
+    new: Sequence[NewTopic],
+    *,
+    validate_only: bool = False,
+    charge: Charge | None = None,
+    pause: Callable[[], Awaitable[None]] = _no_pause,
+) -> list[TopicImage | KafkaError]:
+    """Create topics whose names differ, as many as fit with one transaction. Return each topic, or why it failed.
+
+    With `validate_only` return what would be created. Awaits `pause` before each topic, and raises what it raises: then
+    the topics that were not yet written are not created.
+
+    The errors: INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
+    INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST (counts beside an assignment), POLICY_VIOLATION (too
+    many partitions), KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, and those of `charge`.
+    """
+    outcomes: dict[str, TopicImage | KafkaError] = {}
+    charged: set[str] = set()
+    while left := [each for each in new if each.name not in outcomes]:
+        image = metadata.image
+        taken = TakenNames(image.topics)
+        planned: list[PlannedTopic] = []
+        for each in left:
+            await pause()
+            try:
+                topic = _planned(metadata, image, taken, each)
+                if charge is not None and each.name not in charged:
+                    charge(len(topic.partitions))
+                    charged.add(each.name)
+            except KafkaError as error:
+                outcomes[each.name] = error
+                continue
+            taken.add(each.name)
+            planned.append(PlannedTopic(topic, image.topic_configs.get(each.name, ({}, 0))[1]))
+        if validate_only:
+            outcomes |= {topic.name: topic for topic, _ in planned}
+            break
+        for (topic, _), written in zip(planned, await write_topics(metadata, planned, pause), strict=True):
+            if written is True:  # if it is deleted again already, return it as it was created
+                outcomes[topic.name] = metadata.image.topics_by_id.get(topic.topic_id, topic)
+            elif written is not False:
+                outcomes[topic.name] = written
+            # Else another broker was first, or a new controller deleted the batches as leftovers: try again.
+    return [outcomes[each.name] for each in new]
 
 
 async def create_topic(
@@ -52,33 +100,12 @@ async def create_topic(
     validate_only: bool = False,
     charge: Charge | None = None,
 ) -> TopicImage:
-    """Create a topic; -1 means the broker's default. With `validate_only` return what would be created.
-
-    Raises `KafkaError` INVALID_TOPIC_EXCEPTION, TOPIC_ALREADY_EXISTS, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR,
-    INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST (counts beside an assignment), POLICY_VIOLATION (too
-    many partitions), KAFKA_STORAGE_ERROR.
-    """
-    while True:
-        image = metadata.image
-        if name in image.topics:
-            # Kafka's text: programs search for it in a client's exception.
-            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {name!r} already exists.")
-        check_new_name(name, image.topics)
-        validate(configs or {}, metadata.current_config.log_config())
-        replicas = _replicas(metadata, partitions, replication_factor, assignments or {})
-        topic = TopicImage(
-            name=name,
-            topic_id=metadata.randomness.uuid(),
-            partitions=_new_partitions(image, replicas),
-            configs={key: text for key, text in (configs or {}).items() if text is not None},
-        )
-        if charge is not None:
-            charge(len(topic.partitions))
-            charge = None
-        if validate_only or await write_topic(metadata, topic, image.topic_configs.get(name, ({}, 0))[1]):
-            # If it is deleted again already, return it as it was created.
-            return metadata.image.topics_by_id.get(topic.topic_id, topic)
-        # Another broker was first, or a new controller deleted the batches as leftovers: try again.
+    """Create one topic; see `create_topics`. Raises `KafkaError`."""
+    new = NewTopic(name, partitions, replication_factor, assignments or {}, configs or {})
+    (outcome,) = await create_topics(metadata, [new], validate_only=validate_only, charge=charge)
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
 
 
 async def grow_topic(
@@ -103,7 +130,7 @@ async def grow_topic(
         if charge is not None:
             charge(len(replicas))
             charge = None
-        if validate_only or await _write_growth(metadata, grown, len(topic.partitions)):
+        if validate_only or await write_growth(metadata, grown, len(topic.partitions)):
             return
 
 
@@ -157,20 +184,34 @@ def find_partition(image: MetadataImage, name: str, index: int) -> PartitionImag
     return partition
 
 
-def _replicas(
-    metadata: Metadata, partitions: int, replication_factor: int, assignments: Mapping[int, Sequence[int]]
-) -> list[list[int]]:
-    brokers = Candidates.of(metadata.image)
-    if assignments:
-        if partitions != DEFAULT or replication_factor != DEFAULT:
+def _planned(metadata: Metadata, image: MetadataImage, taken: TakenNames, new: NewTopic) -> TopicImage:
+    """Return the topic that would be created. Raises `KafkaError`; see `create_topics`."""
+    if new.name in image.topics:
+        # Kafka's text: programs search for it in a client's exception.
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {new.name!r} already exists.")
+    taken.check_new(new.name)
+    validate(new.configs, metadata.current_config.log_config())
+    return TopicImage(
+        name=new.name,
+        topic_id=metadata.randomness.uuid(),
+        partitions=_new_partitions(image, _replicas(metadata, image, new)),
+        configs={key: text for key, text in new.configs.items() if text is not None},
+    )
+
+
+def _replicas(metadata: Metadata, image: MetadataImage, new: NewTopic) -> list[list[int]]:
+    brokers = Candidates.of(image)
+    if new.assignments:
+        if new.partitions != DEFAULT or new.replication_factor != DEFAULT:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
                 "with assigned replicas the number of partitions and the replication factor must be -1",
             )
-        return place_as_assigned(assignments, brokers)
+        return place_as_assigned(new.assignments, brokers)
+    config = metadata.config
     return place(
-        metadata.config.num_partitions if partitions == DEFAULT else partitions,
-        metadata.config.default_replication_factor if replication_factor == DEFAULT else replication_factor,
+        config.num_partitions if new.partitions == DEFAULT else new.partitions,
+        config.default_replication_factor if new.replication_factor == DEFAULT else new.replication_factor,
         brokers,
     )
 
@@ -211,57 +252,3 @@ def _new_partitions(image: MetadataImage, replicas: Iterable[list[int]]) -> list
         isr = {replica: epochs[replica] for replica in each if replica in epochs}
         partitions.append(PartitionImage(next(iter(isr)), leader_epoch=0, replicas=each, isr=isr, partition_epoch=0))
     return partitions
-
-
-async def write_topic(metadata: Metadata, topic: TopicImage, configs_revision: int) -> bool:
-    """Write a topic. Returns False if another broker was first; then nothing of it is left.
-
-    `configs_revision`: the revision of the properties that are stored under its name, 0 if there are none.
-    """
-    keys = metadata.keys
-    written: list[Cmp] = []
-    for first in range(PARTITIONS_PER_TRANSACTION, len(topic.partitions), PARTITIONS_PER_TRANSACTION):
-        key = keys.partition_state(topic.topic_id, first)
-        result = await metadata.commit((absent(key),), _partition_puts(metadata, topic, first))
-        written = written or [still(key, result.revision)]
-    name_key, config_key = keys.topic_name(topic.name), keys.topic_config(topic.name)
-    then: list[Op] = [Put(name_key, encode(_record(topic))), *_partition_puts(metadata, topic, 0)]
-    then.append(Put(config_key, encode_configs(topic.configs)) if topic.configs else Delete(config_key))
-    result = await metadata.commit((absent(name_key), still(config_key, configs_revision), *written), then)
-    if not result.ok:
-        await _clean_up(metadata, topic)
-    return result.ok
-
-
-async def _write_growth(metadata: Metadata, topic: TopicImage, first_new: int) -> bool:
-    """Write the partitions from `first_new` on. Returns False if another broker was first."""
-    name_key = metadata.keys.topic_name(topic.name)
-    when = (still(name_key, topic.name_revision),)
-    for first in range(first_new + PARTITIONS_PER_TRANSACTION, len(topic.partitions), PARTITIONS_PER_TRANSACTION):
-        if not (await metadata.commit(when, _partition_puts(metadata, topic, first))).ok:
-            return False
-    then = (Put(name_key, encode(_record(topic))), *_partition_puts(metadata, topic, first_new))
-    return (await metadata.commit(when, then)).ok
-
-
-def _record(topic: TopicImage) -> TopicRecord:
-    return TopicRecord(uuid_to_text(topic.topic_id), len(topic.partitions), len(topic.partitions[0].replicas))
-
-
-def _partition_puts(metadata: Metadata, topic: TopicImage, first: int) -> list[Op]:
-    puts: list[Op] = []
-    for index in range(first, min(first + PARTITIONS_PER_TRANSACTION, len(topic.partitions))):
-        partition = topic.partitions[index]
-        state = PartitionState(partition.leader, partition.leader_epoch, partition.isr, partition.partition_epoch)
-        puts.append(Put(metadata.keys.partition_state(topic.topic_id, index), encode(state)))
-        puts.append(Put(metadata.keys.assignment(topic.topic_id, index), encode(Assignment(partition.replicas))))
-    return puts
-
-
-async def _clean_up(metadata: Metadata, topic: TopicImage) -> None:
-    """Delete the batches of a creation that failed; the compared key would exist if it had succeeded."""
-    if len(topic.partitions) > PARTITIONS_PER_TRANSACTION:
-        await metadata.commit(
-            (absent(metadata.keys.partition_state(topic.topic_id, 0)),),
-            (DeletePrefix(metadata.keys.topic(topic.topic_id)),),
-        )

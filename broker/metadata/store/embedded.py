@@ -20,6 +20,7 @@ from typing import NamedTuple
 from odradek.broker.metadata.store.history import History, HistoryWatch
 from odradek.broker.metadata.store.store import (
     KV,
+    MAX_OPERATIONS,
     Batch,
     Change,
     Cmp,
@@ -46,6 +47,8 @@ class _Lease(NamedTuple):
 class EmbeddedStore:
     """Base of `InMemoryStore` and `SqliteStore`. Belongs to one event loop."""
 
+    max_operations = MAX_OPERATIONS
+
     def __init__(self, kvs: Iterable[KV] = (), revision: int = 0) -> None:
         self._kvs = {kv.key: kv for kv in kvs}
         self._keys = sorted(self._kvs)
@@ -65,7 +68,7 @@ class EmbeddedStore:
         return [self._kvs[key] for key in self._under(prefix)], self._revision
 
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
-        check_operations(when, then)
+        check_operations(when, then, self.max_operations)
         self._check_usable()
         return await self._uninterrupted(when, then)
 

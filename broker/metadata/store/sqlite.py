@@ -49,6 +49,9 @@ _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _BESIDE = ("-wal", "-shm")
 """SQLite creates these with the mode of the file that they belong to."""
 
+_MAX_OPERATIONS = 1024
+"""340 topics with one partition. Their transaction and image block the event loop for some 10 ms."""
+
 _SCHEMA = (
     "BEGIN IMMEDIATE",
     (
@@ -128,6 +131,8 @@ def _narrow(path: Path) -> None:
 
 class SqliteStore(EmbeddedStore):
     """A store in one file, opened with `open`. `close` leaves no write-ahead log beside the file."""
+
+    max_operations = _MAX_OPERATIONS
 
     @classmethod
     async def open(cls, path: Path, *, synced: bool = True) -> SqliteStore:

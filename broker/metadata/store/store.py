@@ -36,7 +36,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
 MAX_OPERATIONS = 128
-"""The most comparisons, and the most operations, of one transaction: etcd's default limit (`--max-txn-ops`)."""
+"""The most comparisons, and operations, of a transaction that every store accepts: etcd's default (`--max-txn-ops`)."""
 
 
 class KV(NamedTuple):
@@ -182,6 +182,11 @@ class MetadataStore(Protocol):
     All methods may raise `StoreUnreachableError`, `StoreAccessError` and `StoreFailedError`.
     """
 
+    @property
+    def max_operations(self) -> int:
+        """The most comparisons, and the most operations, of one transaction; at least `MAX_OPERATIONS`."""
+        ...
+
     async def check(self, prefix: bytes) -> None:
         """Check that the store can be used for keys under `prefix`; raise `StoreFailedError` if it is too old."""
         ...
@@ -193,7 +198,7 @@ class MetadataStore(Protocol):
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
         """Apply `then` at one revision if all of `when` holds.
 
-        Raises `UnknownOutcomeError`, `StoreFullError`, `LeaseLostError`; `ValueError` for more than `MAX_OPERATIONS`
+        Raises `UnknownOutcomeError`, `StoreFullError`, `LeaseLostError`; `ValueError` for more than `max_operations`
         or two operations on one key.
         """
         ...
@@ -247,11 +252,11 @@ def prefix_end(prefix: bytes) -> bytes | None:
     return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None
 
 
-def check_operations(when: Sequence[Cmp], then: Sequence[Op]) -> None:
-    """Raise `ValueError` for a transaction that etcd would refuse."""
+def check_operations(when: Sequence[Cmp], then: Sequence[Op], most: int = MAX_OPERATIONS) -> None:
+    """Raise `ValueError` for a transaction that etcd would refuse if `most` were its limit of operations."""
     comparisons = sum((each.create_revision is not None) + (each.mod_revision is not None) for each in when)
-    if max(comparisons, len(then)) > MAX_OPERATIONS:
-        raise ValueError(f"a transaction has at most {MAX_OPERATIONS} comparisons and operations")
+    if max(comparisons, len(then)) > most:
+        raise ValueError(f"a transaction has at most {most} comparisons and operations")
     puts = [op.key for op in then if isinstance(op, Put)]
     touched = puts + [op.key for op in then if isinstance(op, Delete)]
     prefixes = tuple(op.prefix for op in then if isinstance(op, DeletePrefix))

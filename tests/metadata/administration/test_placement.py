@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.broker.metadata.administration.placement import Candidates, place, place_as_assigned
-from odradek.broker.metadata.administration.topic_names import check_name, check_new_name
+from odradek.broker.metadata.administration.topic_names import TakenNames, check_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 
@@ -125,12 +125,12 @@ def test_illegal_names(name: str) -> None:
 
 @pytest.mark.parametrize(("new", "old"), [("a_b", "a.b"), ("a.b", "a_b"), ("a.b_c", "a_b.c")])
 def test_dots_and_underscores_collide(new: str, old: str) -> None:
-    assert _code(check_new_name, new, [old]) is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert _code(TakenNames([old]).check_new, new) is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_other_names_do_not_collide() -> None:
-    check_new_name("a.b", ["a.c", "A.b", "ab", "a-b", "a.b"])
+    TakenNames(["a.c", "A.b", "ab", "a-b", "a.b"]).check_new("a.b")
 
 
 def test_the_name_of_kafkas_metadata_log_is_reserved() -> None:
-    assert _code(check_new_name, "__cluster_metadata", []) is ErrorCode.INVALID_REQUEST
+    assert _code(TakenNames([]).check_new, "__cluster_metadata") is ErrorCode.INVALID_REQUEST

@@ -22,6 +22,7 @@ from odradek.broker.metadata.store.etcd.session import EtcdSession, revoke
 from odradek.broker.metadata.store.etcd.watch import EtcdWatch
 from odradek.broker.metadata.store.store import (
     KV,
+    MAX_OPERATIONS,
     Cmp,
     CompactedError,
     Op,
@@ -42,6 +43,8 @@ _OLDEST, _RECOMMENDED = (3, 5), (3, 6)
 
 class EtcdStore:
     """Belongs to one event loop. Nothing is sent before the first call."""
+
+    max_operations = MAX_OPERATIONS
 
     def __init__(self, options: EtcdOptions, clock: Clock) -> None:
         self.client = Client(options)
