@@ -195,14 +195,15 @@ class Connection:
                     self._connections.send_held()
                 self._execute(count)
                 budget -= count
-                if count < len(room) and not self._transport.has_pending():
+                # uvloop reports bytes and a reset behind them once only: after a part of a request, look for a reset.
+                if count < len(room) and not reader.buffered and not self._transport.has_pending():
                     return
             self._receive_pending()
-        except BlockedBySendingError:
-            self._read(on=False)
-            self._outbox.wait_for_room()
-        except BlockingIOError:
-            return
+        except BlockingIOError as error:
+            reader.settle()
+            if isinstance(error, BlockedBySendingError):
+                self._read(on=False)
+                self._outbox.wait_for_room()
         except Exception as error:  # noqa: BLE001 - any error ends this connection and no other
             self._failed(error)
 
