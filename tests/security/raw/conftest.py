@@ -5,11 +5,17 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from tests.effort import event_loops
 from tests.security.raw.guarded import Guard, Guarded, open_descriptors
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return event_loops()
 
 
 @pytest.fixture
