@@ -1,4 +1,4 @@
-"""The metadata store: its interface, and the embedded implementations.
+"""The metadata store: its interface and its implementations.
 
 | module | what |
 |---|---|
@@ -8,6 +8,7 @@
 | `history` | the latest changes of an embedded store, and the watches over them |
 | `sqlite` | the store of a single node: SQLite in one file of the log directory |
 | `etcd` | the store of a cluster: etcd |
+| `shared` | the store of several processes on one machine: one owns it, and serves it on a Unix socket |
 | `memory` | the store of tests and simulations, in memory, with leases that expire |
 | `commit` | transactions that are repeated until their outcome is definite |
 """

@@ -26,7 +26,8 @@ StoreError
 └ StoreFailedError         the store has failed, or is closed; every later call raises this
 ```
 
-Implementations: `memory` (tests, simulation), `sqlite` (one node), `etcd` (several). All pass the same tests.
+Implementations: `memory` (tests, simulation), `sqlite` (one node), `etcd` (several), `shared` (processes of one
+machine, one of which has another of these). All pass the same tests.
 """
 
 from __future__ import annotations

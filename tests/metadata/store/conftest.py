@@ -1,9 +1,10 @@
-"""Stores for the tests of their common behaviour: in memory, SQLite, and etcd."""
+"""Stores for the tests of their common behaviour: in memory, SQLite, both of them served on a socket, and etcd."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
 from uuid import uuid4
@@ -14,6 +15,9 @@ from odradek.broker.clock import SystemClock
 from odradek.broker.metadata.store.etcd.options import EtcdOptions
 from odradek.broker.metadata.store.etcd.store import EtcdStore
 from odradek.broker.metadata.store.memory import InMemoryStore
+from odradek.broker.metadata.store.shared.server import FILE_NAME as SOCKET
+from odradek.broker.metadata.store.shared.server import StoreServer
+from odradek.broker.metadata.store.shared.store import SharedStore
 from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
 from odradek.broker.metadata.store.store import MetadataStore, Put
 from tests.peers import etcd
@@ -26,18 +30,24 @@ def etcd_cluster() -> Iterator[etcd.Cluster]:
         yield cluster
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=etcd.MARKS)])
+@pytest.fixture(params=["memory", "sqlite", "shared memory", "shared sqlite", pytest.param("etcd", marks=etcd.MARKS)])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MetadataStore]:
-    opened: MetadataStore
-    if request.param == "memory":
-        opened = InMemoryStore()
-    elif request.param == "sqlite":
-        opened = await SqliteStore.open(tmp_path / FILE_NAME)
-    else:
-        endpoints = tuple(request.getfixturevalue("etcd_cluster").endpoints)
-        opened = EtcdStore(EtcdOptions(endpoints), SystemClock())
-    yield opened
-    await opened.close()
+    async with AsyncExitStack() as stack:
+        opened: MetadataStore
+        if request.param == "etcd":
+            endpoints = tuple(request.getfixturevalue("etcd_cluster").endpoints)
+            opened = EtcdStore(EtcdOptions(endpoints), SystemClock())
+        else:
+            is_memory = request.param.endswith("memory")
+            opened = InMemoryStore() if is_memory else await SqliteStore.open(tmp_path / FILE_NAME)
+        stack.push_async_callback(opened.close)
+        if request.param.startswith("shared"):
+            server = StoreServer(opened, tmp_path / SOCKET)
+            await server.start()
+            stack.push_async_callback(server.close)
+            opened = SharedStore(tmp_path / SOCKET, SystemClock())
+            stack.push_async_callback(opened.close)
+        yield opened
 
 
 @pytest.fixture
