@@ -18,7 +18,8 @@ narrows what an earlier version created; where that is impossible (another owner
 has a warning.
 
 The lock on the log directory ensures that one process at a time uses the file. So a session ends with its process:
-`open` deletes keys under a lease, whose process has ended.
+`open` deletes keys under a lease, whose process has ended. Leases begin at a random number, because another process may
+still send a transaction with a lease of before (`shared`): it must not be the lease of somebody else by now.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from typing import TypeVar
 
 from odradek.broker.metadata.store.embedded import EmbeddedSession, EmbeddedStore
 from odradek.broker.metadata.store.store import KV, Batch, Change, Session, StoreFailedError
+from odradek.broker.randomness import SystemRandomness
 from odradek.broker.structured_logging import StructuredLogger
 
 T = TypeVar("T")
@@ -44,6 +46,8 @@ _LOG = StructuredLogger(__name__)
 FILE_NAME = "odradek-metadata.sqlite"
 _APPLICATION_ID = int.from_bytes(b"odra")
 _VERSION = 1
+_LEASE_BYTES = 7
+"""An SQLite integer has 8, with a sign."""
 
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _BESIDE = ("-wal", "-shm")
@@ -150,6 +154,7 @@ class SqliteStore(EmbeddedStore):
 
     def __init__(self, database: _Database, kvs: list[KV], revision: int) -> None:
         super().__init__(kvs, revision)
+        self._last_lease = int.from_bytes(SystemRandomness().random_bytes(_LEASE_BYTES))
         self._database = database
 
     async def session(self, ttl: float) -> Session:  # noqa: ARG002 - there is no other process, so no lease expires

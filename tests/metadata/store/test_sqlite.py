@@ -135,6 +135,17 @@ async def test_a_store_that_refuses_all_writes_no_transaction_that_waits(path: P
     await reopened.close()
 
 
+async def test_a_lease_never_is_one_of_an_earlier_process(path: Path) -> None:
+    """Also of one that changed nothing."""
+    leases = set()
+    for _ in range(3):
+        store = await SqliteStore.open(path)
+        leases |= {(await store.session(1)).lease for _ in range(3)}
+        await store.close()
+
+    assert len(leases) == 9
+
+
 async def test_leased_keys_of_an_earlier_process_are_deleted_at_open(path: Path) -> None:
     store = await SqliteStore.open(path)
     session = await store.session(1)

@@ -7,7 +7,8 @@ worker ─ SharedStore ─┘                                     of the owner
 ```
 
 A connection is one worker. However it ends, the server revokes its sessions at once: the death of a process is seen
-when the kernel closes its socket, without waiting for a lease to expire. A round trip adds about 0.1 ms to the store.
+when the kernel closes its socket, without waiting for a lease to expire. So a worker is started by exec, not by a fork
+that would keep the connections of others open. A round trip adds 0.03 to 0.08 ms to that of the store (SQLite: 0.3 ms).
 
 | module | what |
 |---|---|

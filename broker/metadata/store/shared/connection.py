@@ -72,7 +72,7 @@ class Connection(FramedConnection):
         if waiting := [pending.answer for pending in self._pending.values()]:
             await asyncio.wait(waiting, timeout=seconds)
 
-    def frame_received(self, frame: bytes) -> None:
+    def frame_received(self, frame: bytearray) -> None:
         answer = decode_answer(frame)
         if isinstance(answer, SessionLost | Changes):
             self._on_push(answer)

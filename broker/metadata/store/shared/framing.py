@@ -44,7 +44,7 @@ class FramedConnection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
 
-    def frame_received(self, frame: bytes) -> None:
+    def frame_received(self, frame: bytearray) -> None:
         """Raises `MalformedMessageError`."""
         raise NotImplementedError
 
@@ -138,7 +138,7 @@ class FramedConnection(asyncio.Protocol):
                 if end > len(received):
                     break
                 start = end
-                self.frame_received(bytes(received[begin:start]))
+                self.frame_received(received[begin:start])
         except MalformedMessageError as error:
             _LOG.warning("connection to the metadata store closed: it carries something else", error=str(error))
             self.abort()

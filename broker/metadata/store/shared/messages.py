@@ -192,7 +192,7 @@ _ANSWERS: Final = msgspec.msgpack.Decoder(Answer)
 encode: Final = _ENCODER.encode
 
 
-def decode_request(frame: bytes) -> Request:
+def decode_request(frame: bytes | bytearray) -> Request:
     """Return what a worker has sent. Raises `MalformedMessageError`."""
     try:
         request: Request = _REQUESTS.decode(frame)
@@ -201,7 +201,7 @@ def decode_request(frame: bytes) -> Request:
     return request
 
 
-def decode_answer(frame: bytes) -> Answer:
+def decode_answer(frame: bytes | bytearray) -> Answer:
     """Return what the server has sent. Raises `MalformedMessageError`."""
     try:
         answer: Answer = _ANSWERS.decode(frame)

@@ -70,7 +70,7 @@ class ServedConnection(FramedConnection):
         self._watches: dict[int, tuple[StoreWatch, asyncio.Task[None]]] = {}
         self._sessions: dict[int, tuple[Session, asyncio.Task[None]]] = {}
 
-    def frame_received(self, frame: bytes) -> None:
+    def frame_received(self, frame: bytearray) -> None:
         request = decode_request(frame)
         if isinstance(request, Watch):
             self._open_watch(request)
