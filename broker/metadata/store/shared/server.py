@@ -14,7 +14,10 @@ FILE_NAME: Final = "odradek-metadata.sock"
 
 
 class StoreServer:
-    """Serves `store` at `path` from `start` to `close`, in the store's event loop. Does not close the store."""
+    """Serves `store` at `path` from `start` to `close`, in the store's event loop.
+
+    Close it before the store: workers then see a lost connection, and not a store that has failed for ever.
+    """
 
     def __init__(self, store: MetadataStore, path: Path) -> None:
         self._store = store
