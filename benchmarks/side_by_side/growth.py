@@ -7,11 +7,13 @@
 | log-size | the log, in segments of 16 MiB | Produce of 100 B; Fetch of 16 KiB and ListOffsets, amid it |
 | groups | other groups | OffsetCommit, 8×1 |
 | metadata | partitions of the topic, or topics of one partition, that a request asks for | Metadata, 1×1 |
+| wide | partitions that a request wants | Fetch, 1×1, of a batch of 100 B of each partition, or of one of them |
 
 In each round the same work runs just before without growth: on a broker that has nothing else (`untouched_brokers`),
 without idle connections, on the smallest log. The result is the ratio of both costs, so that other load on the machine
 affects both. The goal is 1: no cost may grow with the log, and the cost of a request must not grow with partitions that
-it does not name. Only in the last series the answer grows, too: each further partition or topic should cost little.
+it does not name. Only in the last two series the request or its answer grows, too: each further partition or topic
+should cost little.
 """
 
 from __future__ import annotations
@@ -166,6 +168,41 @@ def _metadata(contest: Contest, *, quick: bool) -> Iterator[Row]:
             asker.accepted(load.delete_topics_frame(names))
 
 
+def _wide(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    """Fetch from more and more partitions with one batch each: all batches, or that of the last partition."""
+    sizes = _sizes(ASKED, quick=quick)
+    topic = contest.new_topic(max(sizes))
+    for side in contest.sides:
+        with load.Asker(side.port) as asker:
+            asker.accepted(load.produce_frame(topic, range(max(sizes)), load.batch(*_RECORD)))
+    works: dict[str, Callable[[int], Measure]] = {
+        "Fetch, 1×1, of {:,} partitions with a batch each": lambda size: partial(
+            small_load, contest, [load.fetch_from_frame(topic, dict.fromkeys(range(size), 0), 1 << 20)]
+        ),
+        "Fetch, 1×1, of {:,} partitions, one with a batch": lambda size: partial(
+            small_load, contest, [load.fetch_from_frame(topic, _offsets(size), 1 << 20)]
+        ),
+        "Fetch, 1×1, session of {:,} partitions, one with a batch": lambda size: partial(
+            _in_session, contest, load.fetch_from_frame(topic, _offsets(size), 1 << 20, session=(0, 0))
+        ),
+    }
+    for work, asked in works.items():
+        for size in sizes:
+            yield _row(contest, work.format(size), beside(asked(min(sizes)), asked(size)), size)
+    contest.delete_topic(topic)
+
+
+def _offsets(partitions: int) -> dict[int, int]:
+    """The end of each log, which holds one record, but its start in the last partition."""
+    return dict.fromkeys(range(partitions), 1) | {partitions - 1: 0}
+
+
+def _in_session(contest: Contest, first: bytes, side: Side) -> Sample:
+    sample = with_cpu(side, partial(load.fetch_in_session, side.port, first, contest.seconds / 2))
+    del sample["cpu_s"]
+    return sample
+
+
 def _sizes(sizes: Sequence[int], *, quick: bool) -> Sequence[int]:
     return sizes[:2] if quick else sizes
 
@@ -224,4 +261,5 @@ PARTS = {
     "log-size": _log_size,
     "groups": _groups,
     "metadata": _metadata,
+    "wide": _wide,
 }
