@@ -2,7 +2,8 @@
 
 ```
 limit (RLIMIT_NOFILE)
-├─ files of logs         500 for each log directory, at most half of the limit: `storage.disk.descriptors` closes others
+├─ files of logs         500 for each log directory, at most half of the limit; if it is more, a quarter of the limit
+│                        for all directories together, at most 4,096: `storage.disk.descriptors` closes others
 ├─ reserve               192, at most a quarter of the limit
 │     64                 connections for metrics (`server.http`)
 │    128                 listening sockets, metadata, locks, checkpoints and syncs on 18 threads, the cleaner's pipes,
@@ -25,6 +26,9 @@ from typing import NamedTuple
 from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY
 
 _RESERVE = 192
+# A Fetch of 1,000 partitions reads 1,000 files; to open each costs as much as all else (growth.wide, compiled modules).
+# The bound limits memory: an open index may keep 32 KiB (`storage.index.index_file`), all of them 128 MiB.
+_MOST_FILES = 4096
 _UNLIMITED = 1 << 30
 _LEAST = 8  # files of a log directory: the four of a segment, for two logs
 # If the hard limit is unlimited, the system may have a lower one that it does not report (macOS).
@@ -40,7 +44,8 @@ class DescriptorBudget(NamedTuple):
 
 def descriptor_budget(log_dirs: int, limit: int, open_already: int) -> DescriptorBudget:
     """Divide `limit` descriptors, some of which are already open, between log directories and connections."""
-    files = max(_LEAST, min(DEFAULT_CAPACITY, limit // 2 // log_dirs))
+    usual = min(DEFAULT_CAPACITY, limit // 2 // log_dirs)
+    files = max(_LEAST, usual, min(_MOST_FILES, limit // 4) // log_dirs)
     reserve = min(_RESERVE, limit // 4)
     return DescriptorBudget(files, max(1, limit - files * log_dirs - reserve - open_already))
 

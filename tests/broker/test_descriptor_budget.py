@@ -15,7 +15,16 @@ def test_the_usual_limit_is_divided() -> None:
 
 
 def test_connections_get_most_of_a_large_limit() -> None:
-    assert descriptor_budget(3, 1 << 20, 12) == (500, (1 << 20) - 3 * 500 - 192 - 12)
+    assert descriptor_budget(10, 1 << 20, 12) == (500, (1 << 20) - 10 * 500 - 192 - 12)
+
+
+def test_files_get_a_quarter_of_a_larger_limit() -> None:
+    assert descriptor_budget(1, 8192, 12) == (2048, 8192 - 2048 - 192 - 12)
+
+
+@pytest.mark.parametrize("log_dirs", [1, 3, 8])
+def test_all_log_directories_together_keep_a_bounded_number_of_files_open(log_dirs: int) -> None:
+    assert descriptor_budget(log_dirs, 1 << 20, 12).files_per_log_dir == 4096 // log_dirs
 
 
 @pytest.mark.parametrize("limit", [64, 256, 1024, 4096])
