@@ -18,6 +18,7 @@ class CutOffStore:
 
     def __init__(self, store: InMemoryStore) -> None:
         self._store = store
+        self.max_operations = store.max_operations
         self._connected = asyncio.Event()
         self._connected.set()
 

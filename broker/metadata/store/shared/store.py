@@ -35,6 +35,7 @@ from odradek.broker.metadata.store.shared.socket_file import connect
 from odradek.broker.metadata.store.shared.watch import SharedWatch
 from odradek.broker.metadata.store.store import (
     KV,
+    MAX_OPERATIONS,
     Cmp,
     Op,
     StoreAccessError,
@@ -60,6 +61,8 @@ _CLOSE_SECONDS: Final = 5.0
 
 class SharedStore:
     """Belongs to the event loop that runs when it is created. The server at `path` may start later."""
+
+    max_operations = MAX_OPERATIONS
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
