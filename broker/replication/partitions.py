@@ -33,6 +33,7 @@ from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.followers import Followers
+from odradek.broker.replication.log_creations import LogCreations
 from odradek.broker.replication.lost_logs import LostLogs
 from odradek.broker.replication.partition import NO_LEADER, Partition
 from odradek.broker.replication.partition_changes import Change, PartitionChanges
@@ -72,12 +73,11 @@ class Partitions:
         self._node_id, self._log_dirs = node_id, log_dirs
         self._config, self._metrics = config, metrics
         self._purgatories, self._delayed_deletions = purgatories, deletions
-        self.threads, self._image = threads, MetadataImage()
+        self.threads, self._creations, self._image = threads, LogCreations(log_dirs, threads), MetadataImage()
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._changing = PartitionChanges(tasks, clock)
-        self._clock, self._tasks = clock, tasks
-        self._lag_time_max = config.broker.replica_lag_time_max_ms / 1000
+        self._clock, self._tasks, self._lag_time_max = clock, tasks, config.broker.replica_lag_time_max_ms / 1000
         config.on_change(self._config_changed)
         self.on_may_join: Callable[[Partition, int], None] = _ignore  # see `PartitionEvents.may_join`
         self.on_leadership: Callable[[Partition], None] = _ignore  # called with another leader or leader epoch
@@ -284,9 +284,9 @@ class Partitions:
                 await self._delete_log(topic.name, index)
             else:
                 await self._set_log_aside(topic.name, index)
-        config = self._config.log_config(topic.configs)
         try:
-            log = await self.threads.run(self._log_dirs.create_log, topic.name, index, topic.topic_id, config)
+            config = self._config.log_config(topic.configs)
+            log = await self._creations.create(topic.name, index, topic.topic_id, config)
         except TransientDiskError:
             self._tasks.start("partition creation", self._create_later(topic.topic_id, index))
             raise
