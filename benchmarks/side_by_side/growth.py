@@ -5,6 +5,7 @@
 | partitions | other partitions of the broker | Produce of 100 B, 8×1 |
 | connections | idle connections | the same |
 | log-size | the log, in segments of 16 MiB | Produce of 100 B; Fetch of 16 KiB and ListOffsets, amid it |
+| seek | the log, in segments of 64 MiB | Fetch of 16 KiB and ListOffsets, each at a random place of it |
 | groups | other groups | OffsetCommit, 8×1 |
 | metadata | partitions of the topic, or topics of one partition, that a request asks for | Metadata, 1×1 |
 | wide | partitions that a request wants | Fetch, 1×1, of a batch of 100 B of each partition, or of one of them |
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 
 from benchmarks.side_by_side import load, sparse_log
@@ -32,9 +34,13 @@ from benchmarks.side_by_side.results import Row, Sample
 PARTITIONS = (1, 100, 1000, 5000)
 CONNECTIONS = (1, 100, 1000)
 LOG_MB = (10, 1000, 5000, 20_000)
+SEGMENTS = (1, 8, 64)
 GROUPS = (1, 100, 1000)
 ASKED = (1, 100, 1000)
 SEGMENT_BYTES = 16 << 20
+SEEK_SEGMENT_BYTES = 64 << 20
+SEEKS = 8192
+"""Requests that differ: more than any cache of positions holds, and few enough for the first round to read them all."""
 PARTITIONS_A_TOPIC = 1000
 WORKED_ON = 8
 
@@ -113,6 +119,41 @@ def _fill(contest: Contest, topics: dict[int, str]) -> dict[str, dict[str, int]]
 
 def _asked(contest: Contest, frame: Callable[[Side, str], bytes], topic: str) -> Measure:
     return lambda side: small_load(contest, [frame(side, topic)], side)
+
+
+def _seek(contest: Contest, *, quick: bool) -> Iterator[Row]:
+    """Fetch and search by time at random places of logs with more and more segments."""
+    in_segment = SEEK_SEGMENT_BYTES // len(sparse_log.even_batch())
+    configs = {"segment.bytes": str(SEEK_SEGMENT_BYTES)}
+    topics = {size: contest.new_topic(1, configs) for size in _sizes(SEGMENTS, quick=quick)}
+    with contest.stopped():
+        for side in contest.sides:
+            counts = {topic: size * in_segment for size, topic in topics.items()}
+            sparse_log.fill_evenly(side.server.log_dir, counts, SEEK_SEGMENT_BYTES)
+    works: dict[str, Callable[[str, int], bytes]] = {
+        "fetch 16 KiB at random, 1×1, in {:,} × 64 MiB": lambda topic, offset: load.fetch_frame(
+            topic, [0], 16 << 10, offset
+        ),
+        "ListOffsets by time at random, 1×1, in {:,} × 64 MiB": lambda topic, offset: load.list_offsets_frame(
+            topic, load.TIMESTAMP + offset
+        ),
+    }
+    for work, frame in works.items():
+        seeks = {size: _sought(contest, partial(frame, topic), size, in_segment) for size, topic in topics.items()}
+        for size, measure in seeks.items():
+            yield _row(contest, work.format(size), beside(seeks[min(seeks)], measure), size)
+    for topic in topics.values():
+        contest.delete_topic(topic)
+
+
+def _sought(contest: Contest, frame: Callable[[int], bytes], segments: int, in_segment: int) -> Measure:
+    """Ask for random offsets, but none in the last batch of a segment, where a Fetch returns less than elsewhere."""
+    chance = Random(segments)
+    frames = []
+    for _ in range(SEEKS):
+        number = chance.randrange(segments) * in_segment + chance.randrange(in_segment - 1)
+        frames.append(frame(number * sparse_log.EVEN_RECORDS + chance.randrange(sparse_log.EVEN_RECORDS)))
+    return partial(small_load, contest, frames, connections=1)
 
 
 def _groups(contest: Contest, *, quick: bool) -> Iterator[Row]:
@@ -230,11 +271,11 @@ def _produced(contest: Contest, topic: str) -> Measure:
     )
 
 
-def small_load(contest: Contest, frames: list[bytes], side: Side) -> Sample:
-    """Send each frame on a separate connection."""
+def small_load(contest: Contest, frames: list[bytes], side: Side, connections: int | None = None) -> Sample:
+    """Send each frame on a separate connection, or on each of so many connections all frames in succession."""
     sending = partial(
         load.run, side.port, frames,
-        connections=len(frames), in_flight=1, seconds=contest.seconds / 2,
+        connections=connections or len(frames), in_flight=1, seconds=contest.seconds / 2, walk=connections is not None,
     )  # fmt: skip
     sample = with_cpu(side, sending)
     del sample["cpu_s"]
@@ -259,6 +300,7 @@ PARTS = {
     "partitions": _partitions,
     "connections": _connections,
     "log-size": _log_size,
+    "seek": _seek,
     "groups": _groups,
     "metadata": _metadata,
     "wide": _wide,

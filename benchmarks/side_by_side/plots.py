@@ -54,6 +54,7 @@ _GROWN = (
     _Grown("other partitions", "other partitions of the broker"),
     _Grown("idle connections", "idle connections"),
     _Grown("MB", "MB in the log", 1.6),
+    _Grown("× 64 MiB", "segments of 64 MiB in the log"),
     _Grown("other groups", "other consumer groups"),
 )
 _MARKERS = "os^DvP*X"

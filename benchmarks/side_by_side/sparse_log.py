@@ -4,6 +4,9 @@
 ┌ batch ─────────────────────────────────┐                    ┌ batch ┐
 │ header, start of the value │ ········· │   …   × size / 2   │ 1 KB  │   …   × size / 2      · a hole: reads as zeros
 └────────────────────────────────────────┘                    └───────┘
+┌ batch of 16 KiB ────────────────────────────────────────┐
+│ header, 15 records, start of the last value │ ········· │   …   × any number, each 16 ms newer
+└─────────────────────────────────────────────────────────┘
 ```
 
 Our storage writes them into the log directory of a stopped broker, Apache Kafka's or ours, into existing partitions.
@@ -12,7 +15,9 @@ Segments, indexes and checkpoints are like those of a produced log. Every byte c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.side_by_side import load
@@ -24,22 +29,32 @@ from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.log_dir import LogDir
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.records.batch_builder import BatchBuilder
+from odradek.protocol.records.batch_header import write_crc
+
+EVEN_RECORDS = 16
+"""The records of each batch of `fill_evenly`, a millisecond apart."""
 
 _VALUE_BYTES = 1_000_000
 _SECOND = 1000
-_EDGE_BYTES = 4096
+_START_BYTES = 4096
+_ZEROS = bytes(_VALUE_BYTES)
 _OFFSET_BYTES = 8
+_SMALL_VALUE_BYTES = 100
+_LAST_VALUE_BYTES = 14_400
+_TIMESTAMPS = struct.Struct(">qq")
+_TIMESTAMPS_AT = 27
 
 
 class _SparseFiles(OsFiles):
-    """Files that write only the two ends of a large piece; the bytes between are zeros here."""
+    """Files that write the start and the last byte of a piece with only zeros between: these are zeros here anyway."""
 
     def pwrite(self, descriptor: int, data: BytesLike, position: int) -> None:
-        if len(data) < _VALUE_BYTES:
-            super().pwrite(descriptor, data, position)
+        rest = bytes(data[_START_BYTES:])
+        if rest and rest == _ZEROS[: len(rest)]:
+            super().pwrite(descriptor, data[:_START_BYTES], position)
+            super().pwrite(descriptor, data[-1:], position + len(data) - 1)
         else:
-            super().pwrite(descriptor, data[:_EDGE_BYTES], position)
-            super().pwrite(descriptor, data[-_EDGE_BYTES:], position + len(data) - _EDGE_BYTES)
+            super().pwrite(descriptor, data, position)
 
 
 def fill(log_dir: Path, sizes: Mapping[str, int], segment_bytes: int, middle: bytes) -> dict[str, int]:
@@ -48,12 +63,44 @@ def fill(log_dir: Path, sizes: Mapping[str, int], segment_bytes: int, middle: by
     The broker must have stopped cleanly. The batches before `middle` are a second older than load.TIMESTAMP, those
     after it a second newer.
     """
+    with _logs(log_dir, segment_bytes) as logs:
+        return {topic: _fill(logs[topic, 0], megabytes, middle) for topic, megabytes in sizes.items()}
+
+
+def fill_evenly(log_dir: Path, counts: Mapping[str, int], segment_bytes: int) -> None:
+    """Fill partition 0 of each topic with so many batches of `even_batch`; the broker must have stopped cleanly.
+
+    The record at offset n has the timestamp load.TIMESTAMP + n.
+    """
+    with _logs(log_dir, segment_bytes) as logs:
+        for topic, count in counts.items():
+            log, batch = logs[topic, 0], even_batch()
+            for number in range(count):
+                first = load.TIMESTAMP + number * EVEN_RECORDS
+                _TIMESTAMPS.pack_into(batch, _TIMESTAMPS_AT, first, first + EVEN_RECORDS - 1)
+                write_crc(batch, 0, len(batch))
+                _append(log, batch, 1, first)
+            log.flush()
+            log.advance_high_watermark(log.log_end_offset)
+
+
+def even_batch() -> bytearray:
+    """Return a batch of a little less than 16 KiB."""
+    builder = BatchBuilder(Codec.NONE)
+    for number in range(EVEN_RECORDS):
+        size = _LAST_VALUE_BYTES if number == EVEN_RECORDS - 1 else _SMALL_VALUE_BYTES
+        builder.append(load.TIMESTAMP + number, None, bytes(size))
+    return bytearray(builder.build())
+
+
+@contextmanager
+def _logs(log_dir: Path, segment_bytes: int) -> Iterator[Mapping[tuple[str, int], Log]]:
     config = LogConfig(segment_bytes=segment_bytes)
     directory = LogDir(log_dir, clock=SystemClock(), randomness=SystemRandomness(), files=_SparseFiles())
     directory.open(lambda _: config, node_id=1)
     directory.broker_epoch = directory.last_broker_epoch or -1
     try:
-        return {topic: _fill(directory.logs[topic, 0], megabytes, middle) for topic, megabytes in sizes.items()}
+        yield directory.logs
     finally:
         directory.close()
 
@@ -68,10 +115,10 @@ def _fill(log: Log, megabytes: int, middle: bytes) -> int:
     return at
 
 
-def _append(log: Log, batch: bytearray, times: int) -> None:
+def _append(log: Log, batch: bytearray, times: int, now_ms: int = load.TIMESTAMP) -> None:
     for _ in range(times):
         batch[:_OFFSET_BYTES] = bytes(_OFFSET_BYTES)  # the previous append has set an offset
-        log.append_as_leader(memoryview(batch), 0, load.TIMESTAMP)
+        log.append_as_leader(memoryview(batch), 0, now_ms)
 
 
 def _large_batch(timestamp: int) -> bytearray:
