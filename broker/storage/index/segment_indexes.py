@@ -180,15 +180,21 @@ class SegmentIndexes:
 
     def lookup_time(self, timestamp: int) -> TimestampOffset:
         """The last time entry at or below `timestamp`; `(-1, base offset)` if there is none."""
+        return self.locate_time(timestamp)[0]
+
+    def locate_time(self, timestamp: int) -> tuple[TimestampOffset, int]:
+        """The same entry, and a position before which no record is newer than the entry.
+
+        It is the position behind the batch of the entry, which was read to check the entry.
+        """
         entry = self.times.lookup(timestamp)
         try:
-            if entry.timestamp != NO_TIMESTAMP:
-                self._check_time_entry(entry)
+            return entry, 0 if entry.timestamp == NO_TIMESTAMP else self._check_time_entry(entry)
         except CorruptIndexError as error:
             with self.lock:
                 self._rebuild_because_of(error)
-            return self.times.lookup(timestamp)
-        return entry
+            entry = self.times.lookup(timestamp)
+            return entry, self.offsets.lookup(entry.offset).position
 
     # -------------------------------------------------------------------------------------------- checking, rebuilding
 
@@ -230,12 +236,16 @@ class SegmentIndexes:
             raise CorruptIndexError(f"{self._times.path} has no entries")
         self._rebuild()  # nothing is wrong: no entry was due yet
 
-    def _check_time_entry(self, entry: TimestampOffset) -> None:
-        """Raise `CorruptIndexError` unless the batch that holds the entry's offset has its timestamp as the largest."""
+    def _check_time_entry(self, entry: TimestampOffset) -> int:
+        """The position behind the batch that holds the entry's offset.
+
+        Raises `CorruptIndexError` unless the largest timestamp of that batch is the entry's.
+        """
         location = self.locate(entry.offset)
         batch = None if location is None else self._log_file.batch_at(location[0])
         if batch is None or batch.max_timestamp != entry.timestamp or batch.base_offset > entry.offset:
             raise CorruptIndexError(f"{self._times.path} has {entry} where the log has {batch}")
+        return batch.position + batch.size
 
     def _rebuild_because_of(self, error: Exception) -> None:
         _LOG.warning("rebuilding the indexes of %s: %s", self._log_file, error)

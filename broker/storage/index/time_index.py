@@ -52,7 +52,10 @@ class TimeIndex(IndexFile):
                 raise CorruptIndexError(f"{self.path} goes from {first} to {last}")
 
     def entry(self, slot: int) -> TimestampOffset:
-        timestamp, relative_offset = _ENTRY.unpack(self.read_entry(slot))
+        return self._decode(self.read_entry(slot))
+
+    def _decode(self, entry: bytes) -> TimestampOffset:
+        timestamp, relative_offset = _ENTRY.unpack(entry)
         return TimestampOffset(timestamp, self.base_offset + relative_offset)
 
     def last(self) -> TimestampOffset:
@@ -65,8 +68,8 @@ class TimeIndex(IndexFile):
 
     def lookup(self, timestamp: int) -> TimestampOffset:
         """The last entry whose timestamp is at most `timestamp`; `(-1, base offset)` if there is none."""
-        slot = self.floor_slot(timestamp, _TIMESTAMP)
-        return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot < 0 else self.entry(slot)
+        slot, entry = self.floor_entry(timestamp, _TIMESTAMP)
+        return TimestampOffset(NO_TIMESTAMP, self.base_offset) if slot < 0 else self._decode(entry)
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Add `(timestamp, offset)` if the timestamp is above that of the last entry."""

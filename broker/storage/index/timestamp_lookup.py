@@ -90,10 +90,10 @@ def find_timestamp_at(segments: Iterable[Segment], offset: int) -> int | None:
 def _find_in_segment(
     segment: Segment, timestamp: int, start_offset: int, budget: DecodingBudget | None
 ) -> RecordPosition | None:
-    # The entry (T, o) says that records newer than T come behind o. Records of exactly T may be at o, so the search
-    # begins with the last entry at or below `timestamp`.
-    indexed = segment.indexes.lookup_time(timestamp)
-    position = segment.indexes.offsets.lookup(max(indexed.offset, start_offset)).position
+    # The entry (T, o) says that records newer than T come behind o; records of exactly T may be at o.
+    indexed, position = segment.indexes.locate_time(timestamp)
+    if indexed.timestamp == timestamp or indexed.offset < start_offset:
+        position = segment.indexes.offsets.lookup(max(indexed.offset, start_offset)).position
     for batch in segment.log.batches(position):
         if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
             found = _first_at_least(segment, batch, timestamp, start_offset, budget)

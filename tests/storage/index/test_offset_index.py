@@ -9,6 +9,7 @@ import pytest
 
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.files import OsFiles
+from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.index.offset_index import OffsetIndex, OffsetPosition
 
 ENTRIES = 5000  # of which a block in memory holds a thousand
@@ -55,6 +56,45 @@ def test_an_entry_appended_after_a_look_up_is_found(index: OffsetIndex) -> None:
     assert index.lookup(end + 9) == entry_for(end - 1)
     index.append(end + 9, 1000 * ENTRIES)
     assert index.lookup(end + 9) == (end + 9, 1000 * ENTRIES)
+
+
+class _CountingFiles(OsFiles):
+    """Counts the reads."""
+
+    reads = 0
+
+    def pread(self, descriptor: int, length: int, position: int) -> bytes:
+        self.reads += 1
+        return super().pread(descriptor, length, position)
+
+
+def test_a_finished_index_is_read_once(index: OffsetIndex) -> None:
+    files = _CountingFiles()
+    index.trim()
+    finished = OffsetIndex(index.path, BASE_OFFSET, DescriptorCache(files), 8 * 2 * ENTRIES, index.size)
+    offsets = [random.Random(1).randrange(BASE_OFFSET, BASE_OFFSET + 10 * ENTRIES) for _ in range(200)]
+
+    assert [finished.lookup(offset) for offset in offsets] == [entry_for(offset) for offset in offsets]
+    assert files.reads == 1
+
+
+def test_a_finished_index_that_is_truncated_and_grows_again(index: OffsetIndex) -> None:
+    last = BASE_OFFSET + 10 * ENTRIES - 1
+    index.trim()
+    assert index.lookup(last) == entry_for(last)
+
+    index.truncate_to(last)
+    assert index.lookup(last) == entry_for(last - 10)
+
+    index.append(last - 5, 1000 * ENTRIES)
+    assert index.lookup(last) == (last - 5, 1000 * ENTRIES)
+
+
+def test_a_finished_index_that_another_process_has_cut(index: OffsetIndex, tmp_path: Path) -> None:
+    index.trim()
+    (tmp_path / "0.index").write_bytes(b"")
+    with pytest.raises(CorruptIndexError, match="ends before its entry"):
+        index.lookup(BASE_OFFSET)
 
 
 @pytest.mark.parametrize("kept", [0, 1, 2000, ENTRIES - 1])

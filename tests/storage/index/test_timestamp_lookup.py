@@ -61,6 +61,19 @@ def test_offsets_by_timestamp_begin_at_the_log_start(new_log: NewLog) -> None:
     assert log.offset_for_timestamp(NOW) == (NOW + 2, 2, 0)
 
 
+def test_offsets_by_timestamp_for_every_start_of_the_log(new_log: NewLog) -> None:
+    log = new_log(index_interval_bytes=0)
+    times = [NOW + delta for delta in (10, 10, 10, 30, 20, 30, 31, 31, 25, 40)]
+    for time in times:
+        append(log, b"a" * 20, timestamp=time)
+    log.advance_high_watermark(len(times))
+    for start in range(len(times)):
+        log.update_log_start_offset(start)
+        for wanted in range(NOW, NOW + 42):
+            first = next((index for index in range(start, len(times)) if times[index] >= wanted), None)
+            assert log.offset_for_timestamp(wanted) == (None if first is None else (times[first], first, 0))
+
+
 def test_no_timestamp_at_all(new_log: NewLog) -> None:
     log = new_log()
     assert log.max_timestamp_offset() is None
