@@ -3,7 +3,7 @@
 ```
 limit (RLIMIT_NOFILE)
 ├─ files of logs         500 for each log directory, at most half of the limit; if it is more, a quarter of the limit
-│                        for all directories together, at most 4,096: `storage.disk.descriptors` closes others
+│                        for all directories together, at most 2,048: `storage.disk.descriptors` closes others
 ├─ reserve               192, at most a quarter of the limit
 │     64                 connections for metrics (`server.http`)
 │    128                 listening sockets, metadata, locks, checkpoints and syncs on 18 threads, the cleaner's pipes,
@@ -27,8 +27,8 @@ from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY
 
 _RESERVE = 192
 # A Fetch of 1,000 partitions reads 1,000 files; to open each costs as much as all else (growth.wide, compiled modules).
-# The bound limits memory: an open index may keep 32 KiB (`storage.index.index_file`), all of them 128 MiB.
-_MOST_FILES = 4096
+# The bound limits memory: an open index may keep 64 KiB (`storage.index.index_file`), all of them 128 MiB.
+_MOST_FILES = 2048
 _UNLIMITED = 1 << 30
 _LEAST = 8  # files of a log directory: the four of a segment, for two logs
 # If the hard limit is unlimited, the system may have a lower one that it does not report (macOS).

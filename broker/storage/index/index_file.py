@@ -27,7 +27,7 @@ from odradek.broker.storage.disk.descriptors import Block, DescriptorCache
 from odradek.protocol.plural import pluralize
 
 _BLOCK_BYTES = 8192  # two pages; two more steps of a search would cost more than the second page
-_WHOLE_BYTES = 64 * 1024  # 4,166 batches of 16 KiB in 64 MiB are 33 and 50 KiB; 500 open files bound the sum by 32 MiB
+_WHOLE_BYTES = 64 * 1024  # 4,166 batches of 16 KiB in 64 MiB are 33 and 50 KiB; of 2,048 open files at most 128 MiB
 _BLOCKS = 4  # in memory of each open file: for consumers at different places of a segment
 
 
