@@ -61,6 +61,7 @@ class ListenerAuthentication(msgspec.Struct, frozen=True):
     lifetimes_ms: Mapping[str, int]
     max_receive_size: int
     failure_delay_seconds: float
+    is_encrypted: bool
 
 
 class Authenticated(NamedTuple):
@@ -113,6 +114,11 @@ class Authentication:
     def max_receive_size(self) -> int:
         """The largest frame before the client has authenticated."""
         return self._listener.max_receive_size
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether the connection uses TLS."""
+        return self._listener.is_encrypted
 
     @property
     def mechanisms(self) -> list[str]:

@@ -169,6 +169,7 @@ class Authentications:
             lifetimes_ms={name: self.config.listener(listener, name).connections_max_reauth_ms for name in names},
             max_receive_size=its_config.sasl_server_max_receive_size,
             failure_delay_seconds=its_config.connection_failed_authentication_delay_ms / 1000,
+            is_encrypted=self.config.security_protocol(listener) == "SASL_SSL",
         )
 
     def _mechanisms_of(self, listener: str) -> list[str]:

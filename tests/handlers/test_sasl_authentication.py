@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import struct
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +17,10 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from odradek.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.peers.certificates import Authority
+from tests.security.tls.handshakes import client_context
+from tests.server.serving import Client, framed_request
+from tests.server.tls_client import TlsClient
 from tests.wire import Wire
 
 PREFIX = "listener.name.sasl_plaintext."
@@ -112,6 +120,36 @@ async def test_other_requests_are_refused_while_a_client_authenticates_again(wir
     await wire.send(MetadataRequest([]), 9)
     await wire.receive(MetadataRequest([]), 9)
     assert await wire.is_closed_by_peer()
+
+
+async def test_over_tls_no_earlier_answer_is_in_the_record_of_the_handshakes(
+    clock: MovableClock, tmp_path: Path
+) -> None:
+    """Java's client would wait for more from the socket, with the second answer in its buffer."""
+    authority = Authority()
+    properties = {
+        "listeners": "SASL_SSL://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "sasl.jaas.config": f'{PLAIN_MODULE} required user_alice="a";',
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.server().write(tmp_path)),
+    }
+    handshake = SaslHandshakeRequest("PLAIN")
+    async with Broker(properties, clock=clock) as broker:
+        with socket.socket() as connected:
+            client = Client(connected)
+            await asyncio.get_running_loop().sock_connect(connected, ("127.0.0.1", broker.port))
+            tls = await TlsClient(client, client_context(authority)).handshake()
+            await tls.ask("SaslHandshake", 1, handshake)
+            assert (await tls.ask("SaslAuthenticate", 2, SaslAuthenticateRequest(ALICE))).error_code == ErrorCode.NONE
+            await clock.advance(seconds=2)
+            await tls.send(
+                framed_request("Metadata", 9, MetadataRequest([])) + framed_request("SaslHandshake", 1, handshake)
+            )
+            for _ in range(2):
+                record = await tls.receive_record()
+                assert struct.unpack_from(">i", record)[0] == len(record) - 4
+            assert (await tls.ask("SaslAuthenticate", 2, SaslAuthenticateRequest(ALICE))).error_code == ErrorCode.NONE
 
 
 async def test_a_connection_is_anonymous_until_it_is_known(broker: Broker) -> None:

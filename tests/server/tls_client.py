@@ -73,6 +73,14 @@ class TlsClient:
         data, self._received = bytes(self._received[:count]), self._received[count:]
         return data
 
+    async def receive_record(self) -> bytes:
+        """Return the content of the next record; OpenSSL never reads two at once."""
+        while True:
+            try:
+                return self.tls.read(1 << 16)
+            except ssl.SSLWantReadError:
+                await self._receive()
+
     async def receive_frame(self) -> bytes:
         (size,) = struct.unpack(">i", await self.receive_exactly(4))
         return await self.receive_exactly(size)
