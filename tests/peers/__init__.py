@@ -13,6 +13,7 @@
 | `connector` | Spark's connector for Kafka, likewise |
 | `maven` | fetches the jars |
 | `kcat` | kcat, from the distribution's packages |
+| `steady_load` | clients that produce and consume over TLS until they are told to stop |
 | `clients` | one interface to confluent-kafka, aiokafka, kafka-python and the bundled client |
 | `transactional` | one interface to the transactions of confluent-kafka, aiokafka, kafka-python and Java |
 | `quix_environment` | an environment with Quix Streams, which needs another confluent-kafka |
