@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from tests.effort import event_loops
-from tests.security.raw.guarded import Guard, Guarded, open_descriptors
+from tests.security.raw.guarded import Guard, Guarded, open_sockets
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -22,7 +22,7 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 async def guard(caplog: pytest.LogCaptureFixture) -> AsyncIterator[Guard]:
     """Start brokers: `await guard(property_name="value")`."""
     caplog.set_level(logging.WARNING)
-    descriptors = open_descriptors()
+    sockets = open_sockets()
     running: list[Guarded] = []
 
     async def start(**properties: str) -> Guarded:
@@ -37,10 +37,10 @@ async def guard(caplog: pytest.LogCaptureFixture) -> AsyncIterator[Guard]:
         await guarded.is_empty()
         await guarded.broker.close()
     gc.collect()
-    end = asyncio.get_running_loop().time() + 20  # a thread closes its descriptor a little later
-    while open_descriptors() > descriptors and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110
+    end = asyncio.get_running_loop().time() + 20  # a thread closes its socket a little later
+    while open_sockets() > sockets and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110
         await asyncio.sleep(0)
-    assert open_descriptors() <= descriptors
+    assert open_sockets() <= sockets
     assert not [record for record in caplog.records if record.exc_info or record.levelno > logging.WARNING]
 
 

@@ -1,4 +1,4 @@
-"""Thousands of connections that break off, dribble or send garbage: afterwards memory and descriptors are as before."""
+"""Thousands of connections that break off, dribble or send garbage: afterwards memory and sockets are as before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.security.raw.guarded import (
     bare,
     end,
     handshake,
-    open_descriptors,
+    open_sockets,
     plain,
     play,
     scram,
@@ -118,11 +118,11 @@ async def test_nothing_is_left_of_thousands_of_connections(guard: Guard, caplog:
     source = random.Random(5)
     await attack(guarded, source, ROUND // 3)
     gc.collect()
-    memory, descriptors = resident_bytes(), open_descriptors()
+    memory, sockets = resident_bytes(), open_sockets()
     await attack(guarded, source, cases(ROUND))
     gc.collect()
     assert resident_bytes() - memory < 16 * MEBIBYTE  # 6 KiB a connection would be more
-    assert open_descriptors() <= descriptors
+    assert open_sockets() <= sockets
     assert not guarded.connections.arena.memory.is_full
     unknown = [await guarded.connect() for _ in range(100)]  # a quarter of the most: no share is lost
     refused = guarded.broker.metrics.listener("CLEAR").refused
