@@ -22,6 +22,9 @@ def whole(data: bytes) -> Iterator[bytes]:
 class TlsClient:
     """Sends what OpenSSL makes in the pieces that `pieces` cuts it into."""
 
+    early = b""
+    """The first requests, if they are sent together with the end of the handshake."""
+
     def __init__(
         self,
         client: Client,
@@ -44,6 +47,8 @@ class TlsClient:
                 await self.flush()
                 await self._receive()
             else:
+                if self.early:
+                    self.tls.write(self.early)
                 await self.flush()
                 return self
 

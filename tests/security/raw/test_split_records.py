@@ -36,24 +36,6 @@ class SmallRecords(TlsClient):
         await super().send(data, record or self.size)
 
 
-class Early(TlsClient):
-    """Sends its first requests together with the end of its handshake."""
-
-    early = b""
-
-    async def handshake(self) -> TlsClient:
-        while True:
-            try:
-                self.tls.do_handshake()
-            except ssl.SSLWantReadError:
-                await self.flush()
-                await self._receive()
-            else:
-                self.tls.write(self.early)
-                await self.flush()
-                return self
-
-
 def bytewise(data: bytes) -> Iterator[bytes]:
     for position in range(len(data)):
         yield data[position : position + 1]
@@ -113,8 +95,9 @@ async def test_requests_joined_with_the_end_of_the_handshake_are_answered(
     for pieces in (bytewise, anyhow(1), anyhow(2), whole):
         for more in (0, 20 if pieces is bytewise else 2000):
             stream = b"".join(plain()) + METADATA * more
-            Early.early = stream
-            tls = await (await guarded.tls(pieces, kind=Early, context=context, session=session)).handshake()
+            tls = await guarded.tls(pieces, context=context, session=session)
+            tls.early = stream
+            await tls.handshake()
             assert tls.tls.session_reused is (session is not None)
             for _ in range(stream.count(METADATA[4:])):
                 await tls.receive_frame()
