@@ -165,7 +165,7 @@ class Project:
         return str(self._environment / "bin" / "python")
 
     def pip(self, *arguments: str) -> str:
-        return pip(*arguments, python=self.python, environment={"PYTHONPATH": ""})
+        return pip(*arguments, python=self.python, environment={})
 
     def write(self, files: dict[str, str], below: str = ".") -> None:
         for name, text in files.items():

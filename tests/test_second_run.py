@@ -62,6 +62,16 @@ def test_is_skipped_alone():
         pytest.skip("nothing to see")
     fail_once("mark")
 """
+LEAVES_A_SOCKET_WHEN_ALONE = """
+import socket
+
+
+def test_leaves_a_socket():
+    if Path("mark").exists():
+        left = [socket.socket()]
+        left.append(left)  # a cycle: it is collected as the process ends
+    fail_once("mark")
+"""
 CRASHES_ONCE = """
 def test_crashes_once():
     if not Path("mark").exists():
@@ -85,8 +95,8 @@ Runs = Callable[..., Run]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Runs:
-    def run(*tests: str, workers: int = 0) -> Run:
-        (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    def run(*tests: str, workers: int = 0, options: str = "") -> Run:
+        (tmp_path / "pytest.ini").write_text(f"[pytest]\n{options}")
         (tmp_path / "test_parts.py").write_text(PARTS + "".join(tests))
         arguments = ["-p", "tests.second_run", "--junitxml=report.xml", f"--numprocesses={workers}"]
         done = subprocess.run(
@@ -130,6 +140,13 @@ def test_more_than_three_failures_are_not_run_again(run: Runs) -> None:
 
 def test_a_test_that_is_skipped_alone_fails_the_run(run: Runs) -> None:
     assert run(IS_SKIPPED_ALONE).status == 1
+
+
+def test_what_is_collected_after_the_last_test_does_not_count(run: Runs) -> None:
+    errors = ("error::ResourceWarning", "error::pytest.PytestUnraisableExceptionWarning")
+    found = run(LEAVES_A_SOCKET_WHEN_ALONE, options="\n    ".join(["filterwarnings =", *errors]))
+    assert "unclosed <socket" in found.output
+    assert found.status == 0, found.output
 
 
 def test_a_crash_fails_the_run(run: Runs) -> None:

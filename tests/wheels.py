@@ -54,8 +54,12 @@ def copy_of_the_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pip(*arguments: str, environment: dict[str, str], python: str = sys.executable) -> str:
-    """Run pip and return its output. It may fetch the requirements of a build."""
-    inherited = {name: value for name, value in os.environ.items() if name != "ODRADEK_COMPILE"}
+    """Run pip and return its output. It may fetch the requirements of a build.
+
+    It sees no PYTHONPATH: the Spark session of an earlier test sets it to this checkout, which pip then takes for an
+    installed odradek, so that it installs none.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name not in ("ODRADEK_COMPILE", "PYTHONPATH")}
     done = run_in_group([python, "-m", "pip", *arguments], timeout=600, env=inherited | environment)
     if done.returncode:
         unavailable(f"pip failed: {done.stderr.strip()[-1000:]}")
@@ -86,5 +90,4 @@ def run(directory: Path, *command: str) -> str:
 
 
 def install(wheel: zipfile.ZipFile, target: Path) -> None:
-    installing = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*installing, "--target", target, str(wheel.filename)], capture_output=True, timeout=120, check=True)
+    pip("install", "--quiet", "--no-deps", "--no-index", "--target", str(target), str(wheel.filename), environment={})
