@@ -95,9 +95,14 @@ def _more(log: Any, offset: int) -> bool:
 async def cold_start(broker: Broker, copy: Path, properties: Mapping[str, str]) -> dict[str, Any]:
     """What is seen of a broker that starts on a copy of the log directory, as it was `copied`."""
     async with Broker({**properties, "log.dirs": str(copy)}) as other:
-        while other.services.groups.is_loading or other.services.transactions.is_loading:  # noqa: ASYNC110 - turns
-            await asyncio.sleep(0)
+        await until_loaded(other)
         return await observed(other)
+
+
+async def until_loaded(broker: Broker) -> None:
+    """Return when the broker has loaded its groups and transactions."""
+    while broker.services.groups.is_loading or broker.services.transactions.is_loading:  # noqa: ASYNC110 - turns
+        await asyncio.sleep(0)
 
 
 def copied(broker: Broker, target: Path) -> Path:

@@ -38,7 +38,7 @@ from tests.testing.snapshots.changes import (
     recreation,
     rolled_segments,
 )
-from tests.testing.snapshots.observed import cold_start, copied, observed
+from tests.testing.snapshots.observed import cold_start, copied, observed, until_loaded
 from tests.wire import Wire
 
 
@@ -97,8 +97,7 @@ async def test_a_stop_after_a_restore_leaves_the_restored_state(tmp_path: Path) 
         before = await observed(broker)
 
     async with Broker(properties) as broker:
-        while broker.services.groups.is_loading:  # noqa: ASYNC110 - a turn of the loop
-            await asyncio.sleep(0)
+        await until_loaded(broker)
         assert await observed(broker) == before
 
 
@@ -327,8 +326,7 @@ async def test_a_broker_that_was_started_again_returns_to_a_snapshots_files(tmp_
     state.copy_to(path)
 
     async with Broker({**PROPERTIES, "log.dirs": str(path)}) as broker:
-        while broker.services.groups.is_loading:  # noqa: ASYNC110 - a turn of the loop
-            await asyncio.sleep(0)
+        await until_loaded(broker)
         assert await observed(broker) == before
         async with Wire("127.0.0.1", broker.port) as wire:
             assert await new_producer_id(wire) > given
