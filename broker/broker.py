@@ -38,7 +38,7 @@ from odradek.broker.server.routes import Routes
 from odradek.broker.server.server import Server
 from odradek.broker.startup.embedded_config import READ_ONLY, Properties, embedded_config
 from odradek.broker.startup.machine import Machine
-from odradek.broker.startup.surroundings import Surroundings
+from odradek.broker.startup.surroundings import Surroundings, Worker
 from odradek.broker.startup.temporary_log_dir import TemporaryLogDir
 from odradek.broker.storage.disk.files import OsFiles, UnsyncedFiles
 from odradek.broker.storage.log_dir import LogDir
@@ -74,10 +74,11 @@ class Broker:
         randomness: Randomness | None = None,
         store: MetadataStore | None = None,
         machine: Machine | None = None,
+        worker: Worker | None = None,
     ) -> None:
         """`store`: a metadata store that several brokers of this process share, in place of etcd; it stays open.
 
-        `machine`: files, threads and network of a simulation.
+        `machine`: files, threads and network of a simulation. `worker`: the place among several processes (num.workers).
         """
         self._directory: TemporaryLogDir | None = None
         if not isinstance(config, BrokerConfig):
@@ -98,6 +99,7 @@ class Broker:
             store=store,
             read_only=read_only,
             is_temporary=self._directory is not None,
+            worker=worker,
         )
         self._state = _State.NEW
         self._run = Run(self._surroundings, self.on_start)  # the last one; after a stop its parts can still be read

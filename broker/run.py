@@ -232,6 +232,7 @@ class Run:
             on_failure=self._fail,
             most_connections=self._budget.connections,
             is_member=self._is_member,
+            host=self._surroundings.host,
             read_only=self._read_only,
             tls=self._tls,
         )
@@ -307,7 +308,7 @@ class Run:
             stack.push_async_callback(self._close_store, store)
             return store
         shared = self._surroundings.store or await open_shared_store(
-            config, self._clock, stack, self._readiness, self.metrics.metadata_store
+            config, self._surroundings.store_socket, self._clock, stack, self._readiness, self.metrics.metadata_store
         )
         state = await threads.run(directories_state, log_dirs)
         cluster_id = await shared_cluster_id(config, shared, state, self._clock, self._randomness)

@@ -7,6 +7,7 @@
 | `endpoints`, `errors` | the addresses in `listeners`; the error of an invalid configuration |
 | `ignored_properties` | Kafka's properties without effect here, with reasons |
 | `broker_config`, `rules` | `BrokerConfig.load`: from a file and overrides to checked, typed values |
+| `workers` | num.workers: the node id, ports and directories of each of several processes |
 | `listener_config` | the properties of single listeners and mechanisms, `listener.name.…` |
 | `security_rules`, `jaas` | what is refused because it would be insecure; the text of sasl.jaas.config |
 | `topic_config` | the properties of a topic, and their `LogConfig` |

@@ -58,6 +58,7 @@ from odradek.broker.config.tables.sasl import OAuthBearerProperties, SaslPropert
 from odradek.broker.config.tables.tls import TlsProperties
 from odradek.broker.config.tables.topics import TopicProperties
 from odradek.broker.config.tables.transactions import TransactionProperties
+from odradek.broker.config.tables.workers import WorkerProperties
 from odradek.broker.config.types import InvalidValueError, parse_list
 from odradek.protocol.java_properties import MalformedPropertiesError, decode, parse
 
@@ -81,6 +82,7 @@ class BrokerConfig(
     MembershipProperties,
     LeaderBalanceProperties,
     ReplicationProperties,
+    WorkerProperties,
     NetworkProperties,
     ListenerLimitProperties,
     TlsProperties,

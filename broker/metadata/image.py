@@ -53,7 +53,10 @@ class TopicImage(msgspec.Struct, frozen=True):
 
 
 class BrokerImage(msgspec.Struct, frozen=True):
-    """One registered broker. It has lost no record that it acknowledged under epoch `intact_since` or later."""
+    """One registered broker. It has lost no record that it acknowledged under epoch `intact_since` or later.
+
+    `host`: the machine, if it fails together with other workers there; "": it fails alone.
+    """
 
     node_id: int
     epoch: int
@@ -63,6 +66,7 @@ class BrokerImage(msgspec.Struct, frozen=True):
     incarnation: str
     intact_since: int
     log_dirs: list[str] = []
+    host: str = ""
     revision: int = 0
     value: bytes = b""
 

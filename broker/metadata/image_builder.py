@@ -143,6 +143,7 @@ class _Builder:
             incarnation=value.incarnation,
             intact_since=value.intact_since or kv.create_revision,
             log_dirs=value.log_dirs,
+            host=value.host,
             revision=kv.mod_revision,
             value=kv.value,
         )

@@ -82,13 +82,15 @@ def advertised_listeners(config: BrokerConfig, addresses: Mapping[str, tuple[str
 class Installation(NamedTuple):
     """A broker's log directories and software, which it knows before it registers.
 
-    `log_dir_ids`: of the directories that work, the first with the metadata; `boot_id`: of the system ("": unknown).
+    `log_dir_ids`: of the directories that work, the first with the metadata; `boot_id`: of the system ("": unknown);
+    `host`: see `BrokerRegistration`.
     """
 
     cluster_id: str
     log_dir_ids: tuple[str, ...]
     boot_id: str
     software: str = ""
+    host: str = ""
 
     def identity(self, config: BrokerConfig, incarnation: str, listeners: Sequence[Listener]) -> Identity:
         """The identity of a broker with this configuration that has started from here."""
@@ -100,6 +102,7 @@ class Installation(NamedTuple):
             config.broker_rack,
             list(listeners),
             self.software,
+            self.host,
         )
 
 
@@ -117,6 +120,7 @@ class Identity(NamedTuple):
     rack: str | None
     listeners: list[Listener]
     software: str = ""
+    host: str = ""
 
 
 class RegistrationError(StoreError):
@@ -183,6 +187,7 @@ class Registration:
             rack=self._identity.rack,
             log_dirs=list(self._identity.log_dirs),
             listeners=self._identity.listeners,
+            host=self._identity.host,
         )
         result = await commit(
             self._store,
@@ -274,6 +279,7 @@ class Registration:
             intact_since=(known.intact_since or known.last_epoch) if known and intact else 0,
             log_dirs=list(self._identity.log_dirs),
             software=self._identity.software,
+            host=self._identity.host,
         )
 
     def _is_intact(self, known: KnownBroker) -> bool:

@@ -56,6 +56,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
 
     `intact_since`: everything that the broker acknowledged under this broker epoch or a later one still exists; 0 means
     its own epoch, which is unknown when this is written. `log_dirs`: the ids of all its log directories that work.
+    `host`: the machine, if the broker shares it with other workers, which fail together; "": it fails alone.
     `software`: the version of this program. It can read feature levels from `min_feature_level` to
     `max_feature_level`, inclusive.
     """
@@ -69,6 +70,7 @@ class BrokerRegistration(msgspec.Struct, frozen=True):
     prev: PreviousEpoch | None = None
     intact_since: int = 0
     log_dirs: list[str] = []
+    host: str = ""
     software: str = ""
     min_feature_level: int = FEATURE_LEVEL
     max_feature_level: int = FEATURE_LEVEL
@@ -78,7 +80,7 @@ class KnownBroker(msgspec.Struct, frozen=True):
     """The part that outlives a broker's registration: from it, the next one computes whether data was lost.
 
     `log_dir` is the id of its first log directory, `log_dirs` has those of all. Replicas may be placed on a known
-    broker that is down, for which the rack is needed; DescribeCluster lists it with its last addresses.
+    broker that is down, for which rack and host are needed; DescribeCluster lists it with its last addresses.
     """
 
     last_epoch: int
@@ -89,6 +91,7 @@ class KnownBroker(msgspec.Struct, frozen=True):
     rack: str | None = None
     log_dirs: list[str] = []
     listeners: list[Listener] = []
+    host: str = ""
 
 
 class TopicRecord(msgspec.Struct, frozen=True):

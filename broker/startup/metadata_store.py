@@ -2,6 +2,7 @@
 
 ```
 metadata.etcd.endpoints set     etcd ─► reachable? ─► cluster of the store ─► the log directories take its id
+one of several workers          the same with the supervisor's store, at a socket
 else                            log directories ─► SQLite in the first of them, whose cluster is theirs
 ```
 
@@ -27,6 +28,7 @@ from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.commit import until_reached
 from odradek.broker.metadata.store.opening import open_store
+from odradek.broker.metadata.store.shared.store import SharedStore
 from odradek.broker.metadata.store.sqlite import FILE_NAME, copy_store
 from odradek.broker.metadata.store.store import TEMPORARY_ERRORS, MetadataStore, StoreUnreachableError
 from odradek.broker.metadata.values import ClusterRecord
@@ -92,11 +94,23 @@ def check_alone(log_dirs: LogDirs) -> None:
 
 
 async def open_shared_store(
-    config: BrokerConfig, clock: Clock, stack: AsyncExitStack, readiness: Readiness, counts: MetadataStoreCounts
+    config: BrokerConfig,
+    socket: Path | None,
+    clock: Clock,
+    stack: AsyncExitStack,
+    readiness: Readiness,
+    counts: MetadataStoreCounts,
 ) -> MetadataStore:
-    """Open the store in etcd, to be closed by `stack`, and return it when it can be used; see `reach`."""
-    heartbeat = config.broker_heartbeat_interval_ms / 1000
-    store = await open_store(config, Path(), clock, heartbeat=heartbeat, counts=counts)
+    """Open the store in etcd, or the supervisor's at `socket`, and return it when it can be used; see `reach`.
+
+    `stack` closes it.
+    """
+    store: MetadataStore
+    if socket is not None:
+        store = SharedStore(socket, clock)
+    else:
+        heartbeat = config.broker_heartbeat_interval_ms / 1000
+        store = await open_store(config, Path(), clock, heartbeat=heartbeat, counts=counts)
     stack.push_async_callback(store.close)
     await reach(store, Keys(config.metadata_etcd_namespace), clock, readiness)
     return store

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 class Foundation:
     """The parts below: opened log directories, threads, and the seams to the world.
 
-    `is_member`: the broker belongs to a cluster of several. `on_failure` is called with the name of a part and its
+    `is_member`: the broker belongs to a cluster of several; `host`: see `BrokerRegistration`. `on_failure` is called with the name of a part and its
     error when the broker cannot go on. `tls` has the listeners with TLS, by name.
     """
 
@@ -84,6 +84,7 @@ class Foundation:
     on_failure: Callable[[str, BaseException], None]
     most_connections: int
     is_member: bool
+    host: str
     read_only: bool
     tls: Mapping[str, ListenerTls]
 
@@ -239,6 +240,7 @@ def _metadata(base: Foundation, store: MetadataStore) -> Metadata:
             tuple(each.meta.directory_id for each in base.log_dirs.online),
             base.machine.boot_id(),
             version() if base.is_member else "",
+            base.host,
         ),
         clock=base.clock,
         randomness=base.randomness,

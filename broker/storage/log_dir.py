@@ -53,6 +53,7 @@ from odradek.broker.storage.names import (
     deleted_directory,
     is_deleted_directory,
     parse_partition_directory,
+    parse_worker_directory,
     partition_directory,
     stray_directory,
 )
@@ -200,7 +201,7 @@ class LogDir:
         high_watermarks, cleaned_offsets = self._high_watermarks.read(), self._cleaned_offsets.read()
         recovery = RecoverySummary()
         for entry in sorted(self._files.scan(self._path)):
-            if not entry.is_directory:
+            if not entry.is_directory or parse_worker_directory(entry.name) is not None:
                 continue
             directory = f"{self._path}/{entry.name}"
             key = parse_partition_directory(entry.name)

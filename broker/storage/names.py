@@ -15,7 +15,11 @@
     *.deleted  *.cleaned  *.swap    files of a segment to be removed, being compacted, about to replace others
   <topic>-<partition>.<32 hex digits>-delete/   a deleted partition whose files are not yet removed
   <topic>-<partition>.<32 hex digits>-stray/    a partition of another topic than its name's; kept, but never opened
+  worker.<number>/                              the log directory of another process on this machine (not Kafka's)
 ```
+
+The last one has no dash, so that it is no partition's: Kafka would take `worker-1` for one of a topic `worker`, and set
+it aside. It refuses `worker.1`, and starts again when `odradek workers --spread` has emptied it.
 
 Offsets in names have twenty digits, so that names sort as offsets do. A topic may contain dashes: the partition follows
 the last one.
@@ -57,6 +61,7 @@ DELETE_DIRECTORY_SUFFIX = "-delete"
 STRAY_DIRECTORY_SUFFIX = "-stray"
 _MAX_NAME = 255  # bytes in a file name on every file system that matters; topic names are ASCII
 
+_WORKER_DIRECTORY = re.compile(r"worker\.([1-9][0-9]{0,2})")
 _PARTITION_DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>[0-9]{1,10})")
 _DELETED_DIRECTORY = re.compile(r".+-[0-9]{1,10}\.\S+-delete")
 _OFFSET_NAME = re.compile(r"([0-9]{20})(\..+)")
@@ -117,3 +122,14 @@ def _retired_directory(topic: str, partition: int, unique: bytes, suffix: str) -
 
 def is_deleted_directory(name: str) -> bool:
     return _DELETED_DIRECTORY.fullmatch(name) is not None
+
+
+def worker_directory(number: int) -> str:
+    """The name of the directory of worker `number`, 1 or more."""
+    return f"worker.{number}"
+
+
+def parse_worker_directory(name: str) -> int | None:
+    """The number of the worker of a directory with this name, None for another name."""
+    match = _WORKER_DIRECTORY.fullmatch(name)
+    return int(match[1]) if match else None
