@@ -1,4 +1,4 @@
-"""`odradek broker`, and `python -m broker` in a checkout: one broker as a process.
+"""`odradek broker`, and `python -m broker` in a checkout: one broker as a process, or several (num.workers).
 
 ```
 odradek broker [--config FILE] [--override NAME=VALUE]... [--read-only] [--explain [API,…]]
@@ -9,6 +9,9 @@ python -m broker inspect DIR … | verify DIR …         see `odradek.broker.in
 The broker runs until SIGTERM or SIGINT. Then it answers the requests that it has received, closes its logs so that
 nothing needs recovery, and exits with 0. If it cannot start or run, it prints a line for each problem on standard error
 and exits with 1. It exits with 2 if the command line is wrong.
+
+With num.workers above 1 this process is their supervisor (`odradek.broker.workers`), and starts the same command line
+for each worker with `--worker`, which is not for users.
 """
 
 from __future__ import annotations
@@ -20,14 +23,15 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker import build_info
-from odradek.broker.broker import Broker
-from odradek.broker.config import BrokerConfig, ConfigError
+from odradek.broker.config import BrokerConfig, ConfigError, workers
 from odradek.broker.descriptor_budget import raise_limit
 from odradek.broker.inspection.text import error_text
+from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.store import StoreError
 from odradek.broker.request.audit import LOGGER as AUDIT_LOGGER
 from odradek.broker.startup.embedded_config import READ_ONLY
@@ -35,6 +39,10 @@ from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.broker.structured_logging import StructuredLogger, configure, write_to_file
 from odradek.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from odradek.broker.broker import Broker
+    from odradek.broker.workers.link import Place
 
 _LOG = StructuredLogger("odradek.broker")
 _STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, KafkaError, OSError)
@@ -55,12 +63,18 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
     if options.version:
         print(f"odradek {_version()}")
         return 0
+    place: Place | None = options.worker
     try:
-        overrides = dict(options.override) | (READ_ONLY if options.read_only else {})
-        config = BrokerConfig.load(options.config, overrides)
+        of_all, config = _load(options)
     except ConfigError as error:
         return fail(error.problems)
-    configure(config.log_level, "json" if config.log_format == "json" else "human")
+    configure(
+        config.log_level,
+        "json" if config.log_format == "json" else "human",
+        fields={} if place is None else {"worker": place.number},
+    )
+    if of_all.num_workers > 1 and place is None:
+        return _supervise(of_all, arguments)
     if config.audit_log_file:
         try:
             write_to_file(AUDIT_LOGGER, config.audit_log_file)
@@ -72,19 +86,63 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
     before, limit = raise_limit()
     if limit > before:
         _LOG.info("limit of descriptors raised", before=before, limit=limit)
-    return run(Broker(config, read_only=options.read_only), options.explain)
+    from odradek.broker.broker import Broker
+
+    if place is None:
+        return run(Broker(config, read_only=options.read_only), options.explain)
+    from odradek.broker.workers.link import Report, WorkerEnd
+    from odradek.broker.workers.owned_store import worker_of
+
+    link = WorkerEnd(place)
+    broker = Broker(config, worker=worker_of(of_all))
+    return run(broker, options.explain, partial(link.report, Report.STARTED), partial(link.report, Report.REFUSED))
 
 
-def run(broker: Broker, explained: frozenset[str] | None = None, on_start: Callable[[], None] = lambda: None) -> int:
+def _load(options: argparse.Namespace) -> tuple[BrokerConfig, BrokerConfig]:
+    """Load the configuration of all workers, and that of this one: both are one without workers. Raises `ConfigError`.
+
+    Those of all others are checked, for a mistake would end a worker again and again.
+    """
+    overrides = dict(options.override) | (READ_ONLY if options.read_only else {})
+    of_all = BrokerConfig.load(options.config, overrides)
+    if found := workers.problems(of_all, read_only=options.read_only):
+        raise ConfigError(found)
+    if of_all.num_workers == 1:
+        return of_all, of_all
+    each = [
+        BrokerConfig.load(options.config, overrides | workers.worker_properties(of_all, number))
+        for number in range(of_all.num_workers)
+    ]
+    return of_all, each[0 if options.worker is None else options.worker.number]
+
+
+def _supervise(config: BrokerConfig, arguments: Sequence[str]) -> int:
+    """Run a supervisor, see `workers.supervisor`; return the exit status."""
+    from odradek.broker.workers.supervisor import supervise
+
+    try:
+        return asyncio.run(supervise(config, arguments))
+    except _STARTING_FAILS_WITH as error:
+        return fail([error_text(error)])
+
+
+def run(
+    broker: Broker,
+    explained: frozenset[str] | None = None,
+    on_start: Callable[[], None] = lambda: None,
+    on_refusal: Callable[[], None] = lambda: None,
+) -> int:
     """Run a broker until a signal stops it or it fails; return the exit status, and print why it could not start.
 
     The requests of the `explained` APIs are printed: of all APIs if the set is empty, of none if it is None.
-    `on_start` is called when it accepts connections.
+    `on_start` is called when it accepts connections, `on_refusal` if it may not use its node id or log directories.
     """
     try:
         with _explained(broker, explained) as explain:
             return _run_loop(_serve(broker, on_start, explain))
     except _STARTING_FAILS_WITH as error:
+        if isinstance(error, LogDirRefusedError | RegistrationError):
+            on_refusal()
         return fail([error_text(error)])
 
 
@@ -163,6 +221,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
         epilog="`inspect DIR` and `verify DIR` in place of options read a log directory without a broker.",
     )
     add_arguments(parser)
+    parser.add_argument("--worker", type=_place, help=argparse.SUPPRESS)
     return parser
 
 
@@ -203,6 +262,12 @@ def _explained_apis(text: str) -> frozenset[str]:
         return api_names(text.split(","))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _place(text: str) -> Place:
+    from odradek.broker.workers.link import Place
+
+    return Place.parse(text)
 
 
 def _assignment(text: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Self
 
 from odradek.broker.clock import Clock, SystemClock
-from odradek.broker.config import BrokerConfig
+from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.maintenance.periodic_tasks import PeriodicTasks
 from odradek.broker.metadata.store.store import MetadataStore
 from odradek.broker.metrics.collectors.group_lag import GroupLag
@@ -78,11 +78,17 @@ class Broker:
     ) -> None:
         """`store`: a metadata store that several brokers of this process share, in place of etcd; it stays open.
 
-        `machine`: files, threads and network of a simulation. `worker`: the place among several processes (num.workers).
+        `machine`: files, threads and network of a simulation. `worker`: what several processes share (num.workers).
         """
         self._directory: TemporaryLogDir | None = None
         if not isinstance(config, BrokerConfig):
             config, self._directory = embedded_config({**(config or {}), **(READ_ONLY if read_only else {})})
+        if worker is None and config.num_workers > 1:
+            if self._directory is not None:
+                self._directory.remove()
+            raise ConfigError(
+                ["num.workers: a broker in another program is one process; `odradek broker` starts several"]
+            )
         self._reserved = ReservedPorts()
         weakref.finalize(self, self._reserved.release)
         if self._directory is not None:

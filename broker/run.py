@@ -45,6 +45,7 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.services import Services
+from odradek.broker.server.probes import Probes
 from odradek.broker.server.server import Server
 from odradek.broker.startup.clock_follower import BrokerFollower
 from odradek.broker.startup.log_dirs import make_log_dirs, open_log_dirs
@@ -62,6 +63,7 @@ from odradek.broker.startup.metadata_store import (
 )
 from odradek.broker.startup.parts import Foundation, Parts, build
 from odradek.broker.startup.security import METRICS_PORT, listener_tls
+from odradek.broker.startup.siblings import Siblings
 from odradek.broker.startup.status_pages import start_status_pages
 from odradek.broker.startup.surroundings import Surroundings
 from odradek.broker.storage.log_dirs import LogDirs
@@ -123,6 +125,7 @@ class Run:
         self._gauges = BrokerGauges()
         self._is_member = surroundings.is_member
         self._readiness = Readiness()
+        self._siblings = Siblings(self.config)
         self._seen_revision: SeenRevision | None = None
         self._is_clean = not self._read_only
         self._is_killed = False
@@ -186,8 +189,7 @@ class Run:
             self._gauges,
             self._clock,
             stack,
-            self._why_not_ready,
-            self._remark,
+            Probes(self._why_not_ready, self._why_ill, self._remark),
             self._tls.get(METRICS_PORT),
             port=self.config.metrics_port or self._ports.metrics,
         )
@@ -277,7 +279,12 @@ class Run:
     def _why_not_ready(self) -> str | None:
         if self.failed.is_set():
             return "it failed"
-        return None if self._gauges.state == RUNNING else self._readiness.reason
+        if self._gauges.state != RUNNING:
+            return self._readiness.reason
+        return self._siblings.why_not_ready(self.services.metadata.image)
+
+    def _why_ill(self) -> str | None:
+        return self._siblings.why_ill(self.services.metadata.image) if self._gauges.state == RUNNING else None
 
     def _remark(self) -> str | None:
         reason = None if self._partitions is None else self.services.metadata.why_frozen

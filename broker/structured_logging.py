@@ -87,17 +87,25 @@ class StructuredLogger:
 
 
 class HumanFormatter(logging.Formatter):
-    """One line of text for each event."""
+    """One line of text for each event; `fields`, of the process, come before those of the event."""
 
-    def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s %(message)s")
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        own = "".join(f"{name}={_text(value)} ".replace("%", "%%") for name, value in fields.items())
+        super().__init__(f"%(asctime)s %(levelname)-7s {own}%(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name is logging's
         return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object for each event. Its fields cannot replace `time`, `level`, `logger` and `event`."""
+    """One JSON object for each event. Its fields cannot replace `time`, `level`, `logger` and `event`.
+
+    `fields` are those of the process.
+    """
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._fields = dict(fields)
 
     def format(self, record: logging.LogRecord) -> str:
         event = record.msg if isinstance(record.msg, LogEvent) else LogEvent(record.getMessage(), {})
@@ -108,16 +116,25 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": event.name,
+            **self._fields,
         }
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line, default=str)
 
 
-def configure(level: str = "info", style: Style = "human", stream: TextIO | None = None) -> None:
-    """Write the events of this process at `level` and above to `stream`, by default standard error."""
+def configure(
+    level: str = "info",
+    style: Style = "human",
+    stream: TextIO | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the events of this process at `level` and above to `stream`, by default standard error.
+
+    `fields` are added to each line.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter() if style == "json" else HumanFormatter())
+    handler.setFormatter(JsonFormatter(fields or {}) if style == "json" else HumanFormatter(fields or {}))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
 
@@ -134,7 +151,7 @@ def write_to_file(logger: str, path: str) -> None:
     A new file can be read and written by its owner only. When the file is renamed, as by logrotate, a new one is begun.
     """
     handler = _PrivateFileHandler(path, encoding="utf-8")
-    handler.setFormatter(JsonFormatter())
+    handler.setFormatter(JsonFormatter({}))
     owner = logging.getLogger(logger)
     for before in owner.handlers[:]:
         owner.removeHandler(before)

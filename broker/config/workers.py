@@ -60,12 +60,14 @@ def worker_properties(config: BrokerConfig, worker: int) -> dict[str, str]:
     return properties
 
 
-def problems(config: BrokerConfig) -> list[str]:
+def problems(config: BrokerConfig, *, read_only: bool = False) -> list[str]:
     """Return a sentence for each reason why `num.workers` processes cannot serve this configuration."""
     count = config.num_workers
     if count == 1:
         return []
     found = []
+    if read_only:
+        found.append("num.workers: a read-only broker is one process; set it to 1, and log.dirs to those of one worker")
     if config.node_id >= NODE_IDS_APART:
         found.append(
             f"node.id = {config.node_id}: with num.workers = {count} it is below {NODE_IDS_APART}, because worker k has"
@@ -90,7 +92,7 @@ def _port_problems(ports: Sequence[_Ports], count: int) -> Iterator[str]:
         if one.meets(other, count):
             yield (
                 f"{one.name} and {other.name} are less than num.workers = {count} ports apart: the workers need the"
-                f" ports from {one.first} to {one.first + count - 1} and from {other.first} to {other.first + count - 1}"
+                f" ports {one.first} to {one.first + count - 1} and {other.first} to {other.first + count - 1}"
             )
 
 

@@ -3,7 +3,7 @@
 | path | answer |
 |---|---|
 | `/metrics` | the metrics, for Prometheus |
-| `/healthz` | 200 while the event loop runs; restart the process if this fails |
+| `/healthz` | 200 while the event loop runs, and no other worker is gone; restart the process if this fails |
 | `/readyz` | 200 when clients can be served, with a remark if an operator must look; else 503 with the reason |
 
 With a guard, only those whom it allows may read `/metrics`; the others stay open to probes, and give no reasons.
@@ -22,6 +22,7 @@ from odradek.broker.request.context import Address
 from odradek.broker.server.exposition import exposition
 from odradek.broker.server.http import HttpServer, Request, Response
 from odradek.broker.server.http_guard import UNAUTHORIZED, HttpGuard
+from odradek.broker.server.probes import Probes
 from odradek.broker.structured_logging import address_text
 
 _NOT_READY = Response(b"not ready\n", HTTPStatus.SERVICE_UNAVAILABLE)
@@ -30,14 +31,11 @@ _NOT_READY = Response(b"not ready\n", HTTPStatus.SERVICE_UNAVAILABLE)
 def status_server(
     collector: Collector,
     static_labels: Iterable[str],
-    not_ready: Callable[[], str | None],
-    remark: Callable[[], str | None] = lambda: None,
+    probes: Probes,
     guard: HttpGuard | None = None,
     tls_context: Callable[[], SSLContext] | None = None,
 ) -> HttpServer:
-    """Create a server of the pages above. `not_ready` returns why the broker cannot serve clients, or None if it can.
-
-    `remark` returns what needs an operator, although clients can be served. `guard` and `tls_context` protect the port.
+    """Create a server of the pages above. `guard` and `tls_context` protect the port.
 
     `static_labels` have the form of `metrics.static.labels`: `name=value`. Raises ValueError for any other form.
     """
@@ -50,14 +48,18 @@ def status_server(
         return Response(body, content_type=content_type)
 
     async def health(_: Request) -> Response:
-        return Response(b"ok\n")
+        reason = probes.ill()
+        if reason is None:
+            return Response(b"ok\n")
+        text = "ill\n" if guard is not None else f"ill: {reason}\n"
+        return Response(text.encode(), HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def readiness(_: Request) -> Response:
-        reason = not_ready()
+        reason = probes.not_ready()
         if guard is not None:
             return Response(b"ready\n") if reason is None else _NOT_READY
         if reason is None:
-            remarked = remark()
+            remarked = probes.remark()
             return Response(b"ready\n" if remarked is None else f"ready, but {remarked}\n".encode())
         return Response(f"not ready: {reason}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
 

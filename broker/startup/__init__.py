@@ -10,6 +10,7 @@
 | `security` | how clients authenticate |
 | `authorizer` | the authorizer, which follows the access rules of the metadata |
 | `clock_follower` | what must not age when a test moves the clock |
+| `siblings` | the other workers of the machine, for the status pages |
 | `status_pages` | the pages of the HTTP port |
 | `embedded_config` | the configuration of a broker in another program's process |
 | `temporary_log_dir` | its log directory, if it is given none |

@@ -69,8 +69,8 @@ if TYPE_CHECKING:
 class Foundation:
     """The parts below: opened log directories, threads, and the seams to the world.
 
-    `is_member`: the broker belongs to a cluster of several; `host`: see `BrokerRegistration`. `on_failure` is called with the name of a part and its
-    error when the broker cannot go on. `tls` has the listeners with TLS, by name.
+    `is_member`: the broker belongs to a cluster of several; `host`: see `BrokerRegistration`. `on_failure` is called
+    with the name of a part and its error when the broker cannot go on. `tls` has the listeners with TLS, by name.
     """
 
     config: BrokerConfig

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.metrics.collectors.broker_gauges import BrokerGauges
 from odradek.broker.metrics.counts.metrics import Metrics
+from odradek.broker.server.probes import Probes
 from odradek.broker.structured_logging import StructuredLogger
 
 if TYPE_CHECKING:
@@ -26,16 +26,14 @@ async def start_status_pages(
     gauges: BrokerGauges,
     clock: Clock,
     stack: AsyncExitStack,
-    why_not_ready: Callable[[], str | None],
-    remark: Callable[[], str | None],
+    probes: Probes,
     tls: ListenerTls | None,
     *,
     port: int,
 ) -> int:
     """Serve the pages on `port`, 0 for any free one, until `stack` ends them, and return the port; -1 for none.
 
-    `why_not_ready` returns why the broker serves no clients, None if it does; `remark`, what needs an operator although
-    it does. Raises OSError, and ConfigError if the token cannot be read.
+    Raises OSError, and ConfigError if the token cannot be read.
     """
     if config.metrics_port < 0:
         return -1
@@ -45,9 +43,7 @@ async def start_status_pages(
 
     registry = broker_registry(config, metrics, gauges, clock)
     context = None if tls is None else lambda: tls.context
-    server = status_server(
-        registry, config.metrics_static_labels, why_not_ready, remark, _guard(config, clock), context
-    )
+    server = status_server(registry, config.metrics_static_labels, probes, _guard(config, clock), context)
     stack.push_async_callback(server.stop)
     host, port = await start_status_server(server, config.metrics_host, port)
     _LOG.info("metrics served", address=(host, port))

@@ -11,6 +11,7 @@ from odradek.broker.metrics.collectors.gauge_values import Gauges
 from odradek.broker.metrics.collectors.jmx_collector import JmxCollector
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.server.http import HttpServer
+from odradek.broker.server.probes import Probes
 from odradek.broker.server.status import status_server
 from odradek.broker.testing.clock import ManualClock
 
@@ -33,7 +34,7 @@ class Status(NamedTuple):
 async def status() -> AsyncIterator[Status]:
     collector = JmxCollector(Metrics(), ManualClock(), Gauges, list, 1000)
     reasons: list[str] = []
-    server = status_server(registry(collector), ["env=dev"], lambda: reasons[0] if reasons else None)
+    server = status_server(registry(collector), ["env=dev"], Probes(lambda: reasons[0] if reasons else None))
     yield Status(server, await server.start("127.0.0.1", 0), reasons)
     await server.stop()
 
@@ -56,4 +57,4 @@ async def test_a_broker_is_ready_without_a_reason_against_it(status: Status) -> 
 def test_a_static_label_has_a_name_and_a_value(text: str) -> None:
     collector = JmxCollector(Metrics(), ManualClock(), Gauges, list, 1000)
     with pytest.raises(ValueError, match="name=value"):
-        status_server(registry(collector), [text], lambda: None)
+        status_server(registry(collector), [text], Probes(lambda: None))

@@ -17,7 +17,8 @@ It has credentials, so only its owner may read it: mode 0600, also of the files 
 narrows what an earlier version created; where that is impossible (another owner, a file system without modes), the log
 has a warning.
 
-The lock on the log directory ensures that one process at a time uses the file. So a session ends with its process:
+A lock on the file (`flock`) ensures that one process at a time uses it: a broker alone, the supervisor of several
+workers, or a command. So a session ends with its process:
 `open` deletes keys under a lease, whose process has ended. Leases begin at a random number, because another process may
 still send a transaction with a lease of before (`shared`): it must not be the lease of somebody else by now.
 """
@@ -25,6 +26,8 @@ still send a transaction with a lease of before (`shared`): it must not be the l
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import os
 import shutil
 import sqlite3
 import stat
@@ -133,6 +136,20 @@ def _narrow(path: Path) -> None:
             _LOG.warning("others may read the metadata, which have credentials", file=str(path), reason=str(error))
 
 
+def _locked(path: Path) -> int:
+    """Lock the file and return the descriptor that keeps the lock. Raises `StoreFailedError` if another has it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise StoreFailedError(f"another process is using the metadata in {path}") from None
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
 class SqliteStore(EmbeddedStore):
     """A store in one file, opened with `open`. `close` leaves no write-ahead log beside the file."""
 
@@ -176,6 +193,7 @@ class _Database:
         self._synced = synced
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="metadata")
         self._connection: sqlite3.Connection | None = None
+        self._lock = -1
         self._ended = False
 
     async def run(self, function: Callable[[], T]) -> T:
@@ -193,6 +211,7 @@ class _Database:
     def open(self) -> tuple[list[KV], int]:
         try:
             _make_private(self._path)
+            self._lock = _locked(self._path)
             self._connection = sqlite3.connect(self._path, isolation_level=None)
             return self._load(self._connection)
         except (sqlite3.Error, OSError) as error:
@@ -214,6 +233,9 @@ class _Database:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+        if self._lock >= 0:
+            os.close(self._lock)  # after the connection: the end of any descriptor ends SQLite's own locks
+            self._lock = -1
 
     def _load(self, connection: sqlite3.Connection) -> tuple[list[KV], int]:
         connection.execute(f"PRAGMA synchronous = {'FULL' if self._synced else 'OFF'}")  # first: the next one may sync

@@ -1,0 +1,19 @@
+"""Several processes on one machine, each a broker with its own node id, ports and log directories (`num.workers`).
+
+```
+supervisor ── starts, restarts, stops ──► worker 0   node.id          port        <log.dir>
+    │                                     worker 1   node.id + 1000   port + 1    <log.dir>/worker.1
+    │                                     worker 2   node.id + 2000   port + 2    <log.dir>/worker.2
+    └── without etcd: owns the metadata store in the first log directory, and serves it to them
+```
+
+The supervisor serves no client and knows no protocol. What the workers agree on goes through the metadata store, as
+between machines. `odradek.broker.config.workers` has the node ids, ports and directories.
+
+| module | what |
+|---|---|
+| `supervisor` | the processes of all workers, from the start to the stop |
+| `worker_process` | one worker: started by exec, and again after it has ended |
+| `link` | the socket between supervisor and worker: it has started, it was refused, the supervisor has died |
+| `owned_store` | the metadata store that the supervisor owns |
+"""

@@ -1,0 +1,103 @@
+"""The socket between the supervisor and one worker.
+
+```
+worker ──► supervisor   b"s"  it serves clients
+                        b"r"  it must not start: another broker has its node id, or its log directories are another's
+                        end   it has ended
+```
+
+A worker must not outlive its supervisor, for the next one needs its ports and locks. On Linux the kernel kills the
+worker then (`PR_SET_PDEATHSIG`); elsewhere the end of this socket does it, a moment later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import signal
+import socket
+import sys
+from enum import Enum
+from threading import Thread
+from typing import Final, NamedTuple
+
+_PR_SET_PDEATHSIG: Final = 1  # of Linux's prctl.h
+
+
+class Report(Enum):
+    """What a worker reports. ENDED: nothing more."""
+
+    STARTED = b"s"
+    REFUSED = b"r"
+    ENDED = b""
+
+
+class Place(NamedTuple):
+    """What a worker learns on its command line: its number, its descriptor of the socket, and who started it."""
+
+    number: int
+    descriptor: int
+    supervisor_pid: int
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Parse what `str` returns. Raises `ValueError`."""
+        number, descriptor, supervisor_pid = map(int, text.split(":"))
+        return cls(number, descriptor, supervisor_pid)
+
+    def __str__(self) -> str:
+        return ":".join(map(str, self))
+
+
+class WorkerEnd:
+    """The worker's end: a descriptor that it inherited."""
+
+    def __init__(self, place: Place) -> None:
+        """From here on this process ends with the supervisor. Exits if that is dead already."""
+        self._socket = socket.socket(fileno=place.descriptor)
+        self._socket.set_inheritable(False)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        else:
+            Thread(target=self._end_with_supervisor, daemon=True).start()
+        if os.getppid() != place.supervisor_pid:
+            sys.exit(1)
+
+    def report(self, report: Report) -> None:
+        """Send a report. A dead supervisor gets none; this process ends then anyway."""
+        try:
+            self._socket.send(report.value)
+        except OSError:
+            pass
+
+    def _end_with_supervisor(self) -> None:
+        self._socket.recv(1)  # nothing is ever sent
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class SupervisorEnd:
+    """The supervisor's end. `for_worker` is the descriptor that the worker inherits; `close_inherited` after that."""
+
+    def __init__(self) -> None:
+        self._socket, self._inherited = socket.socketpair()
+        self._socket.setblocking(False)
+
+    @property
+    def for_worker(self) -> int:
+        return self._inherited.fileno()
+
+    def close_inherited(self) -> None:
+        """Close the worker's descriptor in this process, so that the end of the worker is seen."""
+        self._inherited.close()
+
+    async def next_report(self) -> Report:
+        """Wait for a report."""
+        try:
+            return Report(await asyncio.get_running_loop().sock_recv(self._socket, 1))
+        except ConnectionError:
+            return Report.ENDED
+
+    def close(self) -> None:
+        self._socket.close()
+        self._inherited.close()

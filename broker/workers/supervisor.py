@@ -1,0 +1,64 @@
+"""The first process of `num.workers` ones: it starts the others, restarts them, stops them, and serves nobody.
+
+```
+start   own and serve the metadata store, without etcd ─► start all workers
+stop    SIGTERM, SIGINT ─► SIGTERM to all workers ─► wait for them ─► close the store
+```
+
+It ends with status 0 if a signal stopped it and every worker stopped cleanly. It ends with 1 if worker 0 cannot start,
+or a worker must not start; the workers have printed why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from odradek.broker.clock import Clock, SystemClock
+from odradek.broker.config import BrokerConfig
+from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.workers.owned_store import served_store
+from odradek.broker.workers.worker_process import WorkerProcess, WorkerRefusedError
+
+_LOG = StructuredLogger(__name__)
+
+
+async def supervise(config: BrokerConfig, arguments: Sequence[str]) -> int:
+    """Run the workers of `config` until a signal; return the exit status.
+
+    `arguments` are those of the command line, which each worker gets. Raises `StoreError`, `MalformedFileError` and
+    `OSError` if the metadata store cannot be served.
+    """
+    clock = SystemClock()
+    async with AsyncExitStack() as stack:
+        if not config.metadata_etcd_endpoints:
+            await stack.enter_async_context(served_store(config, clock))
+        return await _Supervisor(config.num_workers, arguments, clock).run()
+
+
+class _Supervisor:
+    def __init__(self, count: int, arguments: Sequence[str], clock: Clock) -> None:
+        self._workers = [WorkerProcess(number, arguments, clock) for number in range(count)]
+
+    async def run(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, signal.Signals(number).name)
+        _LOG.info("starting workers", count=len(self._workers))
+        keeping = [loop.create_task(worker.keep()) for worker in self._workers]
+        done, _ = await asyncio.wait(keeping, return_when=asyncio.FIRST_EXCEPTION)
+        if any(task.exception() for task in done):
+            self._stop("a worker cannot start")
+        results = await asyncio.gather(*keeping, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, WorkerRefusedError):
+                raise result
+        _LOG.info("stopped")
+        return int(any(result != 0 for result in results))
+
+    def _stop(self, reason: str) -> None:
+        _LOG.info("stopping workers", reason=reason)
+        for worker in self._workers:
+            worker.stop()

@@ -1,0 +1,122 @@
+"""One worker as its supervisor sees it: a process that is started by exec, and again after it has ended.
+
+```
+start ─► serves ─► ends ─► pause ─► start …      the pause is 0.1 s, doubled up to 10 s; 0.1 s again after a minute
+  └─ refused, or worker 0 ends before it serves: the supervisor ends, too
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from odradek.broker.clock import Clock
+from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.workers.link import Place, Report, SupervisorEnd
+
+_LOG = StructuredLogger(__name__)
+
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 10.0
+_LASTS_SECONDS: Final = 60.0
+"""A worker that ran for so long begins with the first pause again."""
+
+
+class WorkerRefusedError(Exception):
+    """A worker must not run here; it has printed why."""
+
+
+class WorkerProcess:
+    """Worker `number`, whose command line begins with `arguments`."""
+
+    def __init__(self, number: int, arguments: Sequence[str], clock: Clock) -> None:
+        self._number = number
+        self._arguments = arguments
+        self._clock = clock
+        self._log = _LOG.bind(worker=number)
+        self._process: asyncio.subprocess.Process | None = None
+        self._stopping = asyncio.Event()
+        self._has_served = False
+
+    async def keep(self) -> int:
+        """Run the process, again and again, until `stop`; return the exit status of the last one.
+
+        Raises `WorkerRefusedError`, also if the first process of worker 0 ends before it serves clients.
+        """
+        pause = _FIRST_PAUSE
+        while True:
+            started = self._clock.monotonic()
+            status = await self._run()
+            if self._stopping.is_set():
+                return status
+            lasted = self._clock.monotonic() - started
+            pause = _FIRST_PAUSE if lasted >= _LASTS_SECONDS else pause
+            self._log.error("worker ended", status=_status_text(status), seconds=round(lasted, 1), again_in_s=pause)
+            if await self._is_stopped_within(pause):
+                return status
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def _is_stopped_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._stopping.wait()
+        except TimeoutError:
+            return False
+
+    def stop(self) -> None:
+        """Let the process stop as a broker does, and start no other."""
+        self._stopping.set()
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signal.SIGTERM)
+
+    async def _run(self) -> int:
+        link = SupervisorEnd()
+        try:
+            self._process = process = await self._start(link)
+            link.close_inherited()
+            if self._stopping.is_set():
+                self.stop()
+            is_refused = await self._follow(link)
+            status = await process.wait()
+        finally:
+            link.close()
+        if is_refused or (self._number == 0 and not self._has_served and not self._stopping.is_set()):
+            raise WorkerRefusedError
+        return status
+
+    async def _start(self, link: SupervisorEnd) -> asyncio.subprocess.Process:
+        paths = os.pathsep.join(map(os.path.abspath, sys.path))  # also where the packages lie in a checkout
+        place = Place(self._number, link.for_worker, os.getpid())
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", "odradek.broker", *self._arguments, "--worker", str(place),
+            stdin=asyncio.subprocess.DEVNULL,
+            pass_fds=(link.for_worker,),
+            env={**os.environ, "PYTHONPATH": paths},
+            process_group=0,  # Ctrl-C reaches the supervisor alone, which stops its workers
+        )  # fmt: skip
+
+    async def _follow(self, link: SupervisorEnd) -> bool:
+        """Return when the process has ended, or is about to: whether it was refused, and has never served before."""
+        is_refused = False
+        while (report := await link.next_report()) is not Report.ENDED:
+            if report is Report.STARTED:
+                self._has_served = True
+                self._log.info("worker serves", pid=self._process.pid if self._process else -1)
+            else:
+                is_refused = not self._has_served
+        return is_refused
+
+
+def _status_text(status: int) -> str:
+    """Return an exit status in words."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
