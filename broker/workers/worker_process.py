@@ -41,6 +41,7 @@ class WorkerProcess:
         self._log = _LOG.bind(worker=number)
         self._process: asyncio.subprocess.Process | None = None
         self._stopping = asyncio.Event()
+        self._serves = False
         self._has_served = False
 
     async def keep(self) -> int:
@@ -53,7 +54,8 @@ class WorkerProcess:
             started = self._clock.monotonic()
             status = await self._run()
             if self._stopping.is_set():
-                return status
+                # A signal ends a process that is still being loaded: nothing was open.
+                return 0 if status == -signal.SIGTERM and not self._serves else status
             lasted = self._clock.monotonic() - started
             pause = _FIRST_PAUSE if lasted >= _LASTS_SECONDS else pause
             self._log.error("worker ended", status=_status_text(status), seconds=round(lasted, 1), again_in_s=pause)
@@ -76,6 +78,7 @@ class WorkerProcess:
 
     async def _run(self) -> int:
         link = SupervisorEnd()
+        self._serves = False
         try:
             self._process = process = await self._start(link)
             link.close_inherited()
@@ -105,7 +108,7 @@ class WorkerProcess:
         is_refused = False
         while (report := await link.next_report()) is not Report.ENDED:
             if report is Report.STARTED:
-                self._has_served = True
+                self._serves = self._has_served = True
                 self._log.info("worker serves", pid=self._process.pid if self._process else -1)
             else:
                 is_refused = not self._has_served

@@ -139,7 +139,8 @@ class Brokers:
         return view.brokers == self.servers.keys() and all(each.is_whole for each in _partitions(view))
 
     def _ask(self, request: Message, version: int, of: int | None = None) -> Any:
-        return asyncio.run(_ask(self.servers[of or self.running[0]], request, version))
+        server = self.servers[of or self.running[0]]
+        return ask(server.host, server.port, request, version)
 
     def _describe(self) -> str:
         try:
@@ -203,6 +204,11 @@ def _is_controller(server: Server) -> bool:
         return b"\nkafka_controller_kafkacontroller_activecontrollercount 1" in response.read()
 
 
-async def _ask(server: Server, request: Message, version: int) -> Any:
-    async with asyncio.timeout(_ANSWER), Wire(server.host, server.port) as wire:
-        return await wire.ask(request, version)
+def ask(host: str, port: int, request: Message, version: int) -> Any:
+    """Send a request on a connection of its own, and return the answer. Raises OSError, EOFError."""
+
+    async def ask() -> Any:
+        async with asyncio.timeout(_ANSWER), Wire(host, port) as wire:
+            return await wire.ask(request, version)
+
+    return asyncio.run(ask())

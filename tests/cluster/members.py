@@ -141,7 +141,7 @@ class KafkaPython(Member):
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=500,
             reconnect_backoff_max_ms=1000,
-            metadata_max_age_ms=1000,  # its leader assigns nothing if the first broker asked does not know the topic yet
+            metadata_max_age_ms=1000,  # as leader it assigns nothing if the first broker did not know the topic
         )
         try:
             while not self.stopping.is_set():

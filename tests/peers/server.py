@@ -18,6 +18,10 @@ _SHARES = 5
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _SHARES
 PORTS = range(10_000 + _WORKER, 32_000, _SHARES)
 
+_BLOCK = 16
+_BLOCKS = range(4_000 + _WORKER * _BLOCK, 10_000 - _BLOCK, _SHARES * _BLOCK)
+"""Where the consecutive ports of several workers of one machine begin."""
+
 TOPIC_DEFAULTS = {
     "log.retention.ms": "-1",  # tests write records of years ago
     "auto.create.topics.enable": "true",
@@ -119,12 +123,27 @@ def free_port() -> int:
         if port in _chosen:
             continue
         _chosen.add(port)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
+        if _is_free(port):
             return port
+
+
+def consecutive_ports(count: int) -> int:
+    """Return the first of up to 16 ports in a row that nothing listens on, and that were not chosen before."""
+    while True:
+        first = random.choice(_BLOCKS)
+        ports = range(first, first + count)
+        if _chosen.isdisjoint(ports) and all(map(_is_free, ports)):
+            _chosen.update(ports)
+            return first
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def accepts_connections(server: Server) -> bool:
