@@ -8,12 +8,12 @@
 | `sasl_gate` | what a client may ask before it has authenticated |
 | `dispatch`, `routes`, `request_log` | from a request to its handler and back; the route of each API version |
 | `connection_limits` | how many connections there may be, and how fast they may be made |
-| `dispatch`, `routes` | from a request to its handler and back; the route of each API version |
 | `flow_control`, `page_cache` | unsent bytes; whether a file is in memory |
 | `transport`, `tls_transport` | the seam to sockets, and its plain side; its side with TLS |
 | `tls_handshakes` | from an accepted socket to a connection with TLS |
 | `failures`, `limited_log` | the log line of a connection that fails; lines that clients cause, limited |
 | `http`, `http_sockets`, `http_host` | HTTP: connections; listening sockets; the allowed Host headers |
 | `http_guard` | the clients that may read the metrics: those with a certificate or the token |
-| `status`, `exposition` | its pages `/healthz`, `/readyz` and `/metrics`; the text of `/metrics`, family by family |
+| `status`, `probes` | its pages `/healthz`, `/readyz` and `/metrics`; what the first two ask |
+| `exposition` | the text of `/metrics`, family by family |
 """

@@ -203,8 +203,7 @@ class LogDir:
         for entry in sorted(self._files.scan(self._path)):
             if not entry.is_directory or parse_worker_directory(entry.name) is not None:
                 continue
-            directory = f"{self._path}/{entry.name}"
-            key = parse_partition_directory(entry.name)
+            directory, key = f"{self._path}/{entry.name}", parse_partition_directory(entry.name)
             if is_deleted_directory(entry.name):
                 self._remove_deleted(directory)
             elif key is None or key[0] == RAFT_METADATA:

@@ -4,6 +4,7 @@
 |---|---|
 | `identity` | the broker's identity, its log directories, the intervals of the tasks on them |
 | `cluster` | the metadata store of several brokers |
+| `workers` | several processes on one machine |
 | `network` | listeners, connections, requests |
 | `tls`, `sasl`, `access` | certificates; authentication; access rules |
 | `topics` | creation and deletion of topics, replicas, leaders |
