@@ -18,6 +18,7 @@ machine; ratios are valid elsewhere, too.
 | `growth` | the speed with more partitions, connections and data |
 | `transactions` | transactions of one and many producers, both versions of the protocol; a copy job |
 | `replication` | three brokers on each side: writes that all replicas have |
+| `workers` | two workers on one machine beside one process, and both beside Apache Kafka |
 | `security` | TLS, handshakes, SCRAM and 10,000 access rules, with the same properties on both sides |
 
 `contest` starts the brokers and runs the rounds, `results` has the numbers and the goals, `report` writes RESULTS.md

@@ -28,6 +28,7 @@ from benchmarks.side_by_side import (
     report,
     security,
     transactions,
+    workers,
 )
 from benchmarks.side_by_side.contest import Contest
 from benchmarks.side_by_side.results import Row, Run
@@ -41,6 +42,7 @@ GROUPS: Mapping[str, Mapping[str, Callable[..., Iterator[Row]]]] = {
     "transactions": transactions.PARTS,
     "replication": replication.PARTS,
     "security": security.PARTS,
+    "workers": workers.PARTS,
 }
 QUICK_GROUPS = ["raw"]
 BENCHMARKS = Path(__file__).parents[1]

@@ -361,8 +361,12 @@ def handshakes(tls_port: int, processes: int, seconds: float) -> Sample:
         loads = [stack.enter_context(Load(tls_port, frames, "handshakes", seconds, tls=True)) for _ in range(processes)]
         measured = [each.result(seconds + 60) for each in loads]
     requests = sum(each["requests"] for each in measured)
-    worst = {name: max(each[name] for each in measured) for name in ("p50", "p99", "p999")}
-    return {"rate": requests / seconds, "requests": requests, **latencies(worst)}
+    return {"rate": requests / seconds, "requests": requests, **slower(measured)}
+
+
+def slower(measured: Sequence[Mapping[str, int]]) -> Sample:
+    """Return the quantiles of several generators: of each that of the slowest."""
+    return latencies({name: max(each[name] for each in measured) for name in _QUANTILES})
 
 
 def latencies(measured: Mapping[str, int]) -> Sample:

@@ -124,11 +124,14 @@ def _fetch(contest: Contest, case: Fetch, topic: str) -> Row:
     return contest.row("raw", case.work, measure, goals=case.goals)
 
 
-def walk_frames(case: Fetch, topic: str) -> list[bytes]:
-    """Return Fetches from one end of a topic of `filled` to the other."""
+def walk_frames(case: Fetch, topic: str, first: int = 0) -> list[bytes]:
+    """Return Fetches from one end of a topic of `filled` to the other, of `case.partitions` from `first` on."""
     step = case.partition_bytes // len(load.batch(*FILL)) * FILL[0]
     offsets = range(0, _fill_batches() * FILL[0] - 2 * step, step)  # each has as many bytes after it as are requested
-    return [load.fetch_frame(topic, range(case.partitions), case.partition_bytes, offset) for offset in offsets]
+    return [
+        load.fetch_frame(topic, range(first, first + case.partitions), case.partition_bytes, offset)
+        for offset in offsets
+    ]
 
 
 def loaded(
@@ -147,7 +150,11 @@ def loaded(
         load.run, side.port, frames,
         connections=connections, in_flight=in_flight, seconds=contest.seconds, walk=walk, tls_port=tls_port,
     )  # fmt: skip
-    sample = with_cpu(side, send)
+    return of_size(with_cpu(side, send), request_bytes)
+
+
+def of_size(sample: Sample, request_bytes: int) -> Sample:
+    """Return the figures of requests of this size: large ones by their bytes, small ones by their number."""
     if request_bytes >= 4 * KIB:
         rate, cpu_us = sample.pop("rate"), sample.pop("cpu_us")
         sample["mb_per_s"] = rate * request_bytes / 1e6

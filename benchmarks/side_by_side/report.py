@@ -42,6 +42,7 @@ _TITLES = {
     "growth": "Growth",
     "transactions": "Transactions",
     "replication": "Three brokers, replication factor 3, acks=all",
+    "workers": "Several processes on one machine",
     "security": "TLS, SASL and access rules",
 }
 
