@@ -149,7 +149,7 @@ class Brokers:
             return f"no view: {error!r}"
 
 
-def wait_until(condition: Callable[[], T], describe: Callable[[], str] = str) -> T:
+def wait_until(condition: Callable[[], T | None], describe: Callable[[], str] = str) -> T:
     """Return the condition's value as soon as it is true. A server that does not answer makes it false."""
     give_up_at = time.monotonic() + LIMIT
     while True:
