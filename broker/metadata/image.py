@@ -118,6 +118,11 @@ class MetadataImage(msgspec.Struct, frozen=True):
         of_all, own = (self.broker_configs.get(each, ({}, 0))[0] for each in (None, node_id))
         return {**of_all, **own}
 
+    def host_of(self, node_id: int) -> str:
+        """Return the machine of a broker that is a worker, also while it is down; "" for any other."""
+        broker = self.registered.get(node_id) or self.known.get(node_id)
+        return "" if broker is None else broker.host
+
     @property
     def features(self) -> dict[str, int]:
         """The level of each feature."""

@@ -10,12 +10,15 @@ brokers 1 2 3 4 5, racks a b c a b      order of placement: 1a 2b 3c 4a 5b      
 The rule uses live brokers. If there are too few, known brokers that are down follow, in the same order: they get their
 replicas when they return, as in Kafka with KRaft. At least one replica is on a live broker. When a topic grows, `first`
 is the number of its first new partition.
+
+Several brokers may be workers of one machine, a host, and fail with it. So a broker is also passed over, always, if its
+host holds a replica already, unless `workers.count.as.brokers` is set. A broker that is no worker fails alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -27,23 +30,37 @@ DEFAULT = -1
 MAX_PARTITIONS = 10_000
 """The most partitions that one request may create: Kafka's MAX_PARTITIONS_PER_BATCH."""
 TOO_MANY_PARTITIONS = "Excessively large number of partitions per request."
+ONE_HOST = "several are workers of one host, which fail together (unless workers.count.as.brokers is true)"
 
 Racks = Mapping[int, str | None]
 """The racks of brokers, by node id. Brokers without a rack are in one rack."""
 
 
 class Candidates(NamedTuple):
-    """The brokers that may hold replicas: those that serve, and those that are known but down, or about to stop."""
+    """The brokers that may hold replicas: those that serve, and those that are known but down, or about to stop.
+
+    `hosts`: the machines of those that are workers, by node id. `workers_count_as_brokers`: a host may hold several
+    replicas of a partition.
+    """
 
     live: Racks
     down: Racks
+    hosts: Mapping[int, str] = {}
+    workers_count_as_brokers: bool = False
 
     @classmethod
-    def of(cls, image: MetadataImage) -> Candidates:
+    def of(cls, image: MetadataImage, *, workers_count_as_brokers: bool = False) -> Candidates:
         live = {node_id: broker.rack for node_id, broker in image.brokers.items() if not broker.is_draining}
         known = {node_id: broker.rack for node_id, broker in image.known.items()}
         known |= {node_id: broker.rack for node_id, broker in image.brokers.items()}
-        return cls(live, {node_id: rack for node_id, rack in known.items() if node_id not in live})
+        hosts = {node_id: host for node_id in known if (host := image.host_of(node_id))}
+        down = {node_id: rack for node_id, rack in known.items() if node_id not in live}
+        return cls(live, down, hosts, workers_count_as_brokers)
+
+    @property
+    def hosts_apart(self) -> Mapping[int, str]:
+        """The hosts of workers, by node id, if a host holds at most one replica of a partition."""
+        return {} if self.workers_count_as_brokers else self.hosts
 
 
 def place(partitions: int, replication_factor: int, brokers: Candidates, first: int = 0) -> list[list[int]]:
@@ -54,28 +71,44 @@ def place(partitions: int, replication_factor: int, brokers: Candidates, first: 
     if partitions < 1:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic has at least one partition, not {partitions}")
     check_count(partitions)
+    _check_factor(replication_factor, brokers)
+    live, down, hosts = _order(brokers.live), _order(brokers.down), brokers.hosts_apart
+    placed = []
+    for number in range(first, first + partitions):
+        picked = _pick(live, brokers.live, hosts, number, replication_factor)
+        if len(picked) < replication_factor:
+            used = {hosts[node_id] for node_id in picked if node_id in hosts}
+            left = [node_id for node_id in down if hosts.get(node_id) not in used] if used else down
+            picked += _pick(left, brokers.down, hosts, number, replication_factor - len(picked))
+        placed.append(picked)
+    return placed
+
+
+def _check_factor(replication_factor: int, brokers: Candidates) -> None:
+    """Raise `KafkaError` INVALID_REPLICATION_FACTOR if partitions cannot have as many replicas."""
     if replication_factor < 1:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR, f"the replication factor is at least 1, not {replication_factor}"
-        )
+        raise _invalid_factor(f"the replication factor is at least 1, not {replication_factor}")
     if not brokers.live:
-        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, "no broker is alive")
-    known = len(brokers.live) + len(brokers.down)
-    if replication_factor > known:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
+        raise _invalid_factor("no broker is alive")
+    known = [*brokers.live, *brokers.down]
+    if replication_factor > len(known):
+        raise _invalid_factor(
             f"the replication factor is {replication_factor},"
-            f" but only {pluralize(known, 'broker is', 'brokers are')} known",
+            f" but only {pluralize(len(known), 'broker is', 'brokers are')} known"
         )
-    live, down = _order(brokers.live), _order(brokers.down)
-    wanted = range(first, first + partitions)
-    return [
-        [
-            *_pick(live, brokers.live, number, replication_factor),
-            *_pick(down, brokers.down, number, replication_factor - len(live)),
-        ]
-        for number in wanted
-    ]
+    hosts = len(known) - sharing(known, brokers.hosts_apart)
+    if replication_factor > hosts:
+        raise _invalid_factor(
+            f"the replication factor is {replication_factor}, but the {len(known)} known brokers run on"
+            f" {pluralize(hosts, 'host')}: workers of one host fail together, so that it holds at most one replica of a"
+            " partition (unless workers.count.as.brokers is true)"
+        )
+
+
+def sharing(replicas: Collection[int], hosts: Mapping[int, str]) -> int:
+    """Return how many of the replicas are on a host that already holds another one."""
+    workers = [hosts[node_id] for node_id in replicas if node_id in hosts]
+    return len(workers) - len(set(workers))
 
 
 def _order(brokers: Racks) -> list[int]:
@@ -86,12 +119,17 @@ def _order(brokers: Racks) -> list[int]:
     return [node_id for turn in zip_longest(*by_rack.values()) for node_id in turn if node_id is not None]
 
 
-def _pick(order: Sequence[int], racks: Racks, number: int, count: int) -> list[int]:
-    """Return up to `count` brokers for partition `number`: in order from its own place on, racks without one first."""
+def _pick(order: Sequence[int], racks: Racks, hosts: Mapping[int, str], number: int, count: int) -> list[int]:
+    """Return up to `count` brokers for partition `number`: in order from its own place on, racks without one first.
+
+    A host of `hosts` gets at most one.
+    """
     if not order or count <= 0:
         return []
     start = number % len(order)
-    if len(set(racks.values())) == 1:
+    if count == 1:
+        return [order[start]]
+    if not hosts and len(set(racks.values())) == 1:
         return [order[(start + j) % len(order)] for j in range(min(count, len(order)))]
     left = [*order[start:], *order[:start]]
     used: Counter[str | None] = Counter()
@@ -99,7 +137,8 @@ def _pick(order: Sequence[int], racks: Racks, number: int, count: int) -> list[i
     while left and len(picked) < count:
         least = min(used[racks[node_id]] for node_id in left)
         chosen = next(node_id for node_id in left if used[racks[node_id]] == least)
-        left.remove(chosen)
+        host = hosts.get(chosen)
+        left = [node_id for node_id in left if node_id != chosen and (host is None or hosts.get(node_id) != host)]
         used[racks[chosen]] += 1
         picked.append(chosen)
     return picked
@@ -141,6 +180,12 @@ def check_replicas(index: int, replicas: list[int], brokers: Candidates) -> None
             raise _invalid(f"partition {index} has two replicas on broker {node_id}")
     if not any(node_id in brokers.live for node_id in replicas):
         raise _invalid(f"partition {index} has replicas on {replicas}, none of which is alive")
+    if sharing(replicas, brokers.hosts_apart):
+        raise _invalid(f"partition {index} has replicas on {replicas}: {ONE_HOST}")
+
+
+def _invalid_factor(detail: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, detail)
 
 
 def _invalid(detail: str) -> KafkaError:

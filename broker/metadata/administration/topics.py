@@ -65,11 +65,12 @@ async def create_topics(
     while left := [each for each in new if each.name not in outcomes]:
         image = metadata.image
         taken = TakenNames(image.topics)
+        brokers = _candidates(metadata, image)
         planned: list[PlannedTopic] = []
         for each in left:
             await pause()
             try:
-                topic = _planned(metadata, image, taken, each)
+                topic = _planned(metadata, image, brokers, taken, each)
                 if charge is not None and each.name not in charged:
                     charge(len(topic.partitions))
                     charged.add(each.name)
@@ -118,17 +119,20 @@ async def grow_topic(
 ) -> None:
     """Grow a topic to `count` partitions; `assignments` are the replicas of each new one, None: placed by rule.
 
-    Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION
-    (too many at once), KAFKA_STORAGE_ERROR.
+    Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR (too few brokers or
+    hosts are left), INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION (too many at once), KAFKA_STORAGE_ERROR.
     """
     while True:
         image = metadata.image
         topic = find_topic(image, name=name)
-        replicas = _new_replicas(topic, count, assignments, Candidates.of(image))
-        partitions = [*topic.partitions, *_new_partitions(image, replicas)]
+        brokers = _candidates(metadata, image)
+        partitions = [
+            *topic.partitions,
+            *_new_partitions(image, brokers, _new_replicas(topic, count, assignments, brokers)),
+        ]
         grown = msgspec.structs.replace(topic, partitions=partitions)
         if charge is not None:
-            charge(len(replicas))
+            charge(count - len(topic.partitions))
             charge = None
         if validate_only or await write_growth(metadata, grown, len(topic.partitions)):
             return
@@ -184,7 +188,13 @@ def find_partition(image: MetadataImage, name: str, index: int) -> PartitionImag
     return partition
 
 
-def _planned(metadata: Metadata, image: MetadataImage, taken: TakenNames, new: NewTopic) -> TopicImage:
+def _candidates(metadata: Metadata, image: MetadataImage) -> Candidates:
+    return Candidates.of(image, workers_count_as_brokers=metadata.config.workers_count_as_brokers)
+
+
+def _planned(
+    metadata: Metadata, image: MetadataImage, brokers: Candidates, taken: TakenNames, new: NewTopic
+) -> TopicImage:
     """Return the topic that would be created. Raises `KafkaError`; see `create_topics`."""
     if new.name in image.topics:
         # Kafka's text: programs search for it in a client's exception.
@@ -194,13 +204,12 @@ def _planned(metadata: Metadata, image: MetadataImage, taken: TakenNames, new: N
     return TopicImage(
         name=new.name,
         topic_id=metadata.randomness.uuid(),
-        partitions=_new_partitions(image, _replicas(metadata, image, new)),
+        partitions=_new_partitions(image, brokers, _replicas(metadata, brokers, new)),
         configs={key: text for key, text in new.configs.items() if text is not None},
     )
 
 
-def _replicas(metadata: Metadata, image: MetadataImage, new: NewTopic) -> list[list[int]]:
-    brokers = Candidates.of(image)
+def _replicas(metadata: Metadata, brokers: Candidates, new: NewTopic) -> list[list[int]]:
     if new.assignments:
         if new.partitions != DEFAULT or new.replication_factor != DEFAULT:
             raise KafkaError(
@@ -244,9 +253,9 @@ def _new_replicas(
     return replicas
 
 
-def _new_partitions(image: MetadataImage, replicas: Iterable[list[int]]) -> list[PartitionImage]:
+def _new_partitions(image: MetadataImage, brokers: Candidates, replicas: Iterable[list[int]]) -> list[PartitionImage]:
     """Return new partitions: their live replicas are in sync, and the first of these leads."""
-    epochs = {node_id: image.brokers[node_id].epoch for node_id in Candidates.of(image).live}
+    epochs = {node_id: image.brokers[node_id].epoch for node_id in brokers.live}
     partitions = []
     for each in replicas:
         isr = {replica: epochs[replica] for replica in each if replica in epochs}

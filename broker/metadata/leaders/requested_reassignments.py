@@ -1,4 +1,8 @@
-"""Requests for reassignments (KIP-455): checked, begun or cancelled, by any broker; `reassignment` has the steps."""
+"""Requests for reassignments (KIP-455): checked, begun or cancelled, by any broker; `reassignment` has the steps.
+
+Workers of one host fail together, so a host gets no second replica of a partition. If it has several already
+(`workers.count.as.brokers` was set), a reassignment may keep as many as there are, but not add to them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from odradek.broker.metadata.administration.placement import ONE_HOST, sharing
 from odradek.broker.metadata.administration.topics import find_partition
 from odradek.broker.metadata.image import MetadataImage, PartitionImage
 from odradek.broker.metadata.leaders.reassignment import begin, invalid, is_running, revert
@@ -47,6 +52,8 @@ def _decide(
         decision = revert(partition, image.brokers, unclean=metadata.allows_unclean(topic))
     else:
         _check(image, partition, wanted.replicas, changes_factor)
+        if not metadata.config.workers_count_as_brokers:
+            _check_hosts(image, partition, wanted.replicas)
         if list(wanted.replicas) == partition.replicas and not is_running(partition):
             return None
         decision = begin(partition, wanted.replicas, image.brokers)
@@ -70,3 +77,11 @@ def _check(image: MetadataImage, partition: PartitionImage, replicas: Sequence[i
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The replication factor is changed from {factor} to {len(replicas)}",
         )
+
+
+def _check_hosts(image: MetadataImage, partition: PartitionImage, replicas: Sequence[int]) -> None:
+    """Raise `KafkaError` if more of these replicas share a host than of those from before a reassignment."""
+    present = [each for each in partition.replicas if each not in partition.adding_replicas]
+    hosts = {node_id: host for node_id in (*present, *replicas) if (host := image.host_of(node_id))}
+    if sharing(replicas, hosts) > sharing(present, hosts):
+        raise invalid(f"The manual partition assignment includes brokers {sorted(replicas)}: {ONE_HOST}.")
