@@ -63,6 +63,7 @@ async def start() -> AsyncIterator[Start]:
         failures: list[BaseException] | None = None,
         session_seconds: float = 0.2,
         is_shared: bool = False,
+        host: str = "",
         **overrides: str,
     ) -> Metadata:
         reported = failures if failures is not None else []
@@ -72,7 +73,11 @@ async def start() -> AsyncIterator[Start]:
             ),
             store,
             installation=Installation(
-                cluster_id, tuple(log_dir_ids or [log_dir_id or f"log dir {node_id}"]), boot_id, software="0.0"
+                cluster_id,
+                tuple(log_dir_ids or [log_dir_id or f"log dir {node_id}"]),
+                boot_id,
+                software="0.0",
+                host=host,
             ),
             clock=ManualClock(),
             randomness=SeededRandomness(node_id + len(started)),

@@ -3,7 +3,7 @@
 | module | what |
 |---|---|
 | `topics`, `topic_writes` | creating, growing and deleting topics; the transactions of creations and growths |
-| `topic_names`, `placement` | legal names; where replicas go |
+| `topic_names`, `placement`, `leader_counts` | legal names; where replicas go; how many partitions brokers lead |
 | `alter_configs` | changing properties at run time |
 | `client_quotas` | setting and removing client quotas |
 | `scram_users` | setting and deleting credentials of users |

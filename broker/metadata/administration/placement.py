@@ -13,6 +13,9 @@ is the number of its first new partition.
 
 Several brokers may be workers of one machine, a host, and fail with it. So a broker is also passed over, always, if its
 host holds a replica already, unless `workers.count.as.brokers` is set. A broker that is no worker fails alone.
+
+If the broker that the rule chooses first for a topic of one partition is a worker, the worker of its host that leads
+the fewest partitions takes its place: otherwise every such topic would be led by the same one.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
+from odradek.broker.metadata.administration.leader_counts import LeaderCounts
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plural import pluralize
@@ -63,16 +67,25 @@ class Candidates(NamedTuple):
         return {} if self.workers_count_as_brokers else self.hosts
 
 
-def place(partitions: int, replication_factor: int, brokers: Candidates, first: int = 0) -> list[list[int]]:
+def place(
+    partitions: int,
+    replication_factor: int,
+    brokers: Candidates,
+    first: int = 0,
+    leaders: LeaderCounts | None = None,
+) -> list[list[int]]:
     """Return the replicas of each new partition, by the rule of the module; replicas on live brokers come first.
 
-    Raises `KafkaError` INVALID_PARTITIONS, POLICY_VIOLATION, INVALID_REPLICATION_FACTOR.
+    `leaders`: of the present topics, if this is a new one. Raises `KafkaError` INVALID_PARTITIONS, POLICY_VIOLATION,
+    INVALID_REPLICATION_FACTOR.
     """
     if partitions < 1:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic has at least one partition, not {partitions}")
     check_count(partitions)
     _check_factor(replication_factor, brokers)
     live, down, hosts = _order(brokers.live), _order(brokers.down), brokers.hosts_apart
+    if partitions == 1 and leaders is not None:
+        first = live.index(_idlest_worker(live, brokers.hosts, leaders))
     placed = []
     for number in range(first, first + partitions):
         picked = _pick(live, brokers.live, hosts, number, replication_factor)
@@ -82,6 +95,14 @@ def place(partitions: int, replication_factor: int, brokers: Candidates, first: 
             picked += _pick(left, brokers.down, hosts, number, replication_factor - len(picked))
         placed.append(picked)
     return placed
+
+
+def _idlest_worker(order: Sequence[int], hosts: Mapping[int, str], leaders: LeaderCounts) -> int:
+    """Return the first broker, or instead of a worker the one of its host that leads the fewest partitions."""
+    host = hosts.get(order[0])
+    if host is None:
+        return order[0]
+    return min((node_id for node_id in order if hosts.get(node_id) == host), key=lambda each: (leaders.of(each), each))
 
 
 def _check_factor(replication_factor: int, brokers: Candidates) -> None:

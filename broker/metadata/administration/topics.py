@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from odradek.broker.config.topic_config import validate
+from odradek.broker.metadata.administration.leader_counts import LeaderCounts
 from odradek.broker.metadata.administration.placement import DEFAULT, Candidates, place, place_as_assigned
 from odradek.broker.metadata.administration.topic_names import TakenNames
 from odradek.broker.metadata.administration.topic_writes import PlannedTopic, write_growth, write_topics
@@ -66,11 +67,12 @@ async def create_topics(
         image = metadata.image
         taken = TakenNames(image.topics)
         brokers = _candidates(metadata, image)
+        leaders = LeaderCounts(image) if brokers.hosts else None
         planned: list[PlannedTopic] = []
         for each in left:
             await pause()
             try:
-                topic = _planned(metadata, image, brokers, taken, each)
+                topic = _planned(metadata, image, brokers, leaders, taken, each)
                 if charge is not None and each.name not in charged:
                     charge(len(topic.partitions))
                     charged.add(each.name)
@@ -78,6 +80,8 @@ async def create_topics(
                 outcomes[each.name] = error
                 continue
             taken.add(each.name)
+            if leaders is not None:
+                leaders.add(topic)
             planned.append(PlannedTopic(topic, image.topic_configs.get(each.name, ({}, 0))[1]))
         if validate_only:
             outcomes |= {topic.name: topic for topic, _ in planned}
@@ -193,7 +197,12 @@ def _candidates(metadata: Metadata, image: MetadataImage) -> Candidates:
 
 
 def _planned(
-    metadata: Metadata, image: MetadataImage, brokers: Candidates, taken: TakenNames, new: NewTopic
+    metadata: Metadata,
+    image: MetadataImage,
+    brokers: Candidates,
+    leaders: LeaderCounts | None,
+    taken: TakenNames,
+    new: NewTopic,
 ) -> TopicImage:
     """Return the topic that would be created. Raises `KafkaError`; see `create_topics`."""
     if new.name in image.topics:
@@ -204,12 +213,12 @@ def _planned(
     return TopicImage(
         name=new.name,
         topic_id=metadata.randomness.uuid(),
-        partitions=_new_partitions(image, brokers, _replicas(metadata, brokers, new)),
+        partitions=_new_partitions(image, brokers, _replicas(metadata, brokers, leaders, new)),
         configs={key: text for key, text in new.configs.items() if text is not None},
     )
 
 
-def _replicas(metadata: Metadata, brokers: Candidates, new: NewTopic) -> list[list[int]]:
+def _replicas(metadata: Metadata, brokers: Candidates, leaders: LeaderCounts | None, new: NewTopic) -> list[list[int]]:
     if new.assignments:
         if new.partitions != DEFAULT or new.replication_factor != DEFAULT:
             raise KafkaError(
@@ -222,6 +231,7 @@ def _replicas(metadata: Metadata, brokers: Candidates, new: NewTopic) -> list[li
         config.num_partitions if new.partitions == DEFAULT else new.partitions,
         config.default_replication_factor if new.replication_factor == DEFAULT else new.replication_factor,
         brokers,
+        leaders=leaders,
     )
 
 
