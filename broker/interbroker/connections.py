@@ -8,12 +8,15 @@ fetcher 1 of broker 2 ─┘                                  └─ reused unti
 
 A broker answers in order on a connection, so a fetch that waits for records would delay every other request: each
 fetcher has a purpose of its own. Pauses after a failed attempt are the caller's.
+
+Workers of one machine may listen on every interface without an advertised address. They reach each other at the
+loopback address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.broker.metadata.image import MetadataImage
 from odradek.client.config import Address
@@ -22,6 +25,9 @@ from odradek.client.network.connections import authenticator_of
 from odradek.client.network.transport import Network, TcpNetwork
 from odradek.client.security.settings import SecuritySettings
 from odradek.protocol.errors import ErrorCode, KafkaError
+
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - replaced, not bound
+"""The loopback address of the same family, for every address that stands for all interfaces."""
 
 
 class _Opened(NamedTuple):
@@ -39,16 +45,19 @@ class BrokerConnections:
         image: Callable[[], MetadataImage],
         *,
         socket_timeout_ms: int,
+        host: str = "",
         network: Network | None = None,
         security: SecuritySettings | None = None,
     ) -> None:
         """`listener`: the name of the listener to connect to; `socket_timeout_ms`: replica.socket.timeout.ms.
 
-        `security`: TLS and SASL of this broker as a client of that listener; None for plain text.
+        `host`: the machine of this broker, if it is a worker. `security`: TLS and SASL of this broker as a client of
+        that listener; None for plain text.
         """
         self._node_id = node_id
         self._listener = listener
         self._image = image
+        self._host = host
         self._seconds = socket_timeout_ms / 1000
         self._network = network or TcpNetwork(security)
         self._authenticator = None if security is None else authenticator_of(security)
@@ -105,5 +114,6 @@ class BrokerConnections:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} is not alive")
         for listener in broker.listeners:
             if listener.name == self._listener:
-                return Address(listener.host, listener.port)
+                loopback = _LOOPBACK.get(listener.host) if self._host and broker.host == self._host else None
+                return Address(loopback or listener.host, listener.port)
         raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} has no listener {self._listener}")

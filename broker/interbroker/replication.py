@@ -51,6 +51,7 @@ class Replication:
             config.inter_broker_listener,
             lambda: metadata.image,
             socket_timeout_ms=config.replica_socket_timeout_ms,
+            host=metadata.host,
             network=network,
             security=security,
         )

@@ -108,6 +108,11 @@ class Metadata:
         return self.current_config.broker
 
     @property
+    def host(self) -> str:
+        """The machine of this broker, if it is a worker; "" if it fails alone."""
+        return self._installation.host
+
+    @property
     def why_frozen(self) -> str | None:
         """Why the image stays as it is, although the store has changed; None if it follows the store."""
         return self._freeze.reason

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import msgspec
 import pytest
 
 from odradek.broker.interbroker.connections import BrokerConnections
+from odradek.broker.metadata.values import Listener
+from odradek.client.config import Address
 from odradek.client.errors import AuthenticationFailedError, BrokerUnreachableError, ClientError, RequestTimeoutError
 from odradek.client.security.settings import SecuritySettings
 from odradek.protocol.api import by_name
@@ -56,6 +59,31 @@ async def test_a_broker_that_comes_back_elsewhere_is_connected_there() -> None:
     assert not first.is_open
     assert second.name == f"{place.network.brokers[3].address} (broker 2)"
     await place.connections.close()
+
+
+@simulated
+@pytest.mark.parametrize(("everywhere", "loopback"), [("0.0.0.0", "127.0.0.1"), ("::", "::1")])
+async def test_a_worker_that_listens_everywhere_is_reached_at_loopback(everywhere: str, loopback: str) -> None:
+    place = Place()
+    registered = place.image.brokers[2]
+    place.network.aliases[Address(loopback, 9094)] = place.network.brokers[2]
+    listeners = [Listener("REPLICATION", "PLAINTEXT", everywhere, 9094)]
+    worker = msgspec.structs.replace(registered, listeners=listeners, host="machine")
+    place.image = msgspec.structs.replace(place.image, brokers={2: worker})
+    of_machine, of_another = (
+        BrokerConnections(
+            1, "REPLICATION", lambda: place.image, socket_timeout_ms=1000, host=host, network=place.network
+        )
+        for host in ("machine", "another")
+    )
+
+    connection = await of_machine.connection(2, "fetcher-0")
+
+    assert connection.name == f"{Address(loopback, 9094)} (broker 2)"
+    for connections in (of_another, place.connections):
+        with pytest.raises(BrokerUnreachableError, match=re.escape(str(Address(everywhere, 9094)))):
+            await connections.connection(2, "fetcher-0")
+    await of_machine.close()
 
 
 @simulated
