@@ -4,15 +4,16 @@ A broker registers one address for each of its listeners; a client gets those of
 If this broker's `advertised.listeners` is not set, a client gets the address that it connected to as this broker's own.
 So clients reconnect the same way: behind a port forward, under another host name or on any interface. Of a listener
 with TLS whose host is a name, clients get the name: they compare it with the broker's certificate.
+
+The other workers of this broker's machine, which have its configuration, are at the same host, and at their own ports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from odradek.broker.metadata.image import BrokerImage
-from odradek.broker.metadata.values import KnownBroker, Listener
+from odradek.broker.metadata.values import KnownBroker
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 
@@ -46,10 +47,8 @@ def administrator(services: Services) -> int:
 def broker_endpoint(services: Services, context: RequestContext, broker: BrokerImage) -> Endpoint | None:
     """The address of one broker, or None if it has no listener of this name."""
     if broker.node_id == services.config.node_id and services.config.advertised_listeners is None:
-        address, port = context.local_address
-        host = services.config.certified_name(context.listener_name) or address
-        return Endpoint(broker.node_id, host, port, broker.rack)
-    return _endpoint(context, broker.node_id, broker.listeners, broker.rack)
+        return Endpoint(broker.node_id, _own_host(services, context), context.local_address[1], broker.rack)
+    return _endpoint(services, context, broker.node_id, broker)
 
 
 def fenced_endpoints(services: Services, context: RequestContext) -> list[Endpoint]:
@@ -57,19 +56,27 @@ def fenced_endpoints(services: Services, context: RequestContext) -> list[Endpoi
     image = services.metadata.image
     fenced: dict[int, BrokerImage | KnownBroker] = {**image.known, **image.registered}
     found = (
-        _endpoint(context, node_id, fenced[node_id].listeners, fenced[node_id].rack)
+        _endpoint(services, context, node_id, fenced[node_id])
         for node_id in sorted(fenced.keys() - image.brokers.keys())
     )
     return [endpoint for endpoint in found if endpoint is not None]
 
 
 def _endpoint(
-    context: RequestContext, node_id: int, listeners: Iterable[Listener], rack: str | None
+    services: Services, context: RequestContext, node_id: int, broker: BrokerImage | KnownBroker
 ) -> Endpoint | None:
-    for listener in listeners:
+    for listener in broker.listeners:
         if listener.name == context.listener_name:
-            return Endpoint(node_id, listener.host, listener.port, rack)
+            is_neighbour = broker.host != "" and broker.host == services.metadata.host
+            shares_host = is_neighbour and services.config.advertised_listeners is None
+            host = _own_host(services, context) if shares_host else listener.host
+            return Endpoint(node_id, host, listener.port, broker.rack)
     return None
+
+
+def _own_host(services: Services, context: RequestContext) -> str:
+    """The host of this broker for the client, if `advertised.listeners` is not set."""
+    return services.config.certified_name(context.listener_name) or context.local_address[0]
 
 
 class Leader(NamedTuple):
