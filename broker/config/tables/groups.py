@@ -63,8 +63,8 @@ class GroupProperties(Table):
     )
     offsets_topic_replication_factor = Property(
         "offsets.topic.replication.factor", SHORT, 3, at_least(1),
-        doc="The number of replicas of __consumer_offsets when it is created. A single node creates it with one; a "
-        "cluster creates it as soon as it has so many brokers.",
+        doc="The number of replicas of __consumer_offsets when it is created. A single node creates it with one, and "
+        "so do workers of one machine without etcd; a cluster creates it as soon as it has so many brokers.",
     )
     offsets_topic_segment_bytes = Property(
         "offsets.topic.segment.bytes", INT, 104_857_600, at_least(1),

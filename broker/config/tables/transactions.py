@@ -38,8 +38,8 @@ class TransactionProperties(Table):
     )
     transaction_state_log_replication_factor = Property(
         "transaction.state.log.replication.factor", SHORT, 3, at_least(1),
-        doc="The number of replicas of __transaction_state when it is created. A single node creates it with one; a "
-        "cluster creates it as soon as it has so many brokers.",
+        doc="The number of replicas of __transaction_state when it is created. A single node creates it with one, and "
+        "so do workers of one machine without etcd; a cluster creates it as soon as it has so many brokers.",
     )
     transaction_state_log_min_isr = Property(
         "transaction.state.log.min.isr", INT, 2, at_least(1),

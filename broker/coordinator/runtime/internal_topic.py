@@ -4,7 +4,8 @@ A key belongs to the partition that its hash code (Java's, over UTF-16) gives, a
 partition. The first client that looks for a coordinator creates the topic.
 
 # Differs from Kafka: a single node gives the topic one replica, because with the default of three it could have no
-groups otherwise; Kafka refuses to create the topic then, and so does a cluster.
+groups otherwise; Kafka refuses to create the topic then, and so does a cluster. The workers of a single machine,
+without etcd, count as a single node, unless `workers.count.as.brokers` is set.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ class InternalTopic(msgspec.Struct, frozen=True):
         replicas = self.replication_factor
         if not metadata.is_shared:  # else the first client of a starting cluster would fix it at one replica
             replicas = min(replicas, len(metadata.image.brokers))
+        elif _is_one_machine(metadata):
+            replicas = 1
         configs = dict(self.configs)
         least_in_sync = configs.get(_MIN_INSYNC_REPLICAS)
         if least_in_sync is not None:  # else nothing could be written to a topic with fewer replicas
@@ -98,3 +101,15 @@ class InternalTopic(msgspec.Struct, frozen=True):
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another client created it meanwhile
                 raise
             return metadata.image.topics[self.name]
+
+
+def _is_one_machine(metadata: Metadata) -> bool:
+    """Return whether the cluster has the workers of one machine alone, and can have no other brokers.
+
+    With etcd it may get others: see the comment above.
+    """
+    config, image = metadata.config, metadata.image
+    if config.workers_count_as_brokers or config.metadata_etcd_endpoints:
+        return False
+    hosts = {image.host_of(node_id) for node_id in (*image.known, *image.registered)}
+    return len(hosts) == 1 and "" not in hosts
