@@ -23,8 +23,8 @@ class NetworkProperties(Table):
     advertised_listeners = Property(
         "advertised.listeners", nullable(ENDPOINTS), None,
         doc="The addresses that clients connect to, one for each listener. Unset: for each client the address that it "
-        "connected to; with TLS the name in `listeners`, if it has one. For other workers of the machine: that host, and "
-        "their ports.",
+        "connected to; with TLS the name in `listeners`, if it has one. For other workers of the machine: that host,"
+        " and their ports.",
     )
     listener_security_protocol_map = Property(
         "listener.security.protocol.map", STRING,
