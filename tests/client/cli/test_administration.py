@@ -195,6 +195,18 @@ async def test_the_cluster_and_what_its_brokers_serve(bootstrap: str) -> None:
     }  # fmt: skip
 
 
+async def test_a_broker_alone_is_no_worker(bootstrap: str) -> None:
+    at = ("--bootstrap-server", bootstrap)
+    [described] = (await run_json("cluster", "describe", *at))["brokers"]
+
+    [row] = await run_json("cluster", "brokers", *at)
+    heading, line = (await said("cluster", "brokers", *at)).splitlines()
+
+    assert row == described | {"worker": None, "workers": None, "error": None}
+    assert heading.split() == ["BROKER", "HOST", "PORT", "RACK", "WORKER"]
+    assert line.split() == [str(row["broker"]), row["host"], str(row["port"]), row["rack"] or "-", "-"]
+
+
 async def test_partitions_in_log_directories(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic(2)
     async with Producer(bootstrap) as producer:
