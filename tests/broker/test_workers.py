@@ -157,6 +157,24 @@ async def test_internal_topics_of_one_machine_have_one_replica(machines: Machine
     assert topics["__transaction_state"].configs["min.insync.replicas"] == "1"
 
 
+async def test_internal_topics_wait_for_the_worker_that_starts_last(machines: Machines) -> None:
+    first = await machines.start(1)
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=["k"])
+
+    async with Wire("127.0.0.1", first.port) as wire:
+        [row] = (await wire.ask(request, 4)).coordinators
+        assert row.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert not first.services.metadata.image.topics
+        for node_id in (1001, 2001):
+            await machines.start(node_id)
+        await machines.until(lambda image: len(image.brokers) == COUNT)
+        while (await wire.ask(request, 4)).coordinators[0].error_code != ErrorCode.NONE:
+            pass
+
+    [topic] = first.services.metadata.image.topics.values()
+    assert {each.leader for each in topic.partitions} == {1, 1001, 2001}
+
+
 @pytest.mark.parametrize(
     ("others", "properties"),
     [({2: "b"}, {}), ({1001: "a"}, {"workers_count_as_brokers": "true"})],

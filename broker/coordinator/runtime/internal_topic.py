@@ -90,6 +90,8 @@ class InternalTopic(msgspec.Struct, frozen=True):
         if not metadata.is_shared:  # else the first client of a starting cluster would fix it at one replica
             replicas = min(replicas, len(metadata.image.brokers))
         elif _is_one_machine(metadata):
+            if len(metadata.image.brokers) < metadata.config.num_workers:  # else those that start last would have none
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not all workers of the machine serve yet")
             replicas = 1
         configs = dict(self.configs)
         least_in_sync = configs.get(_MIN_INSYNC_REPLICAS)
