@@ -7,6 +7,7 @@
 | `odradek inspect …`, `odradek verify …` | `odradek.broker.inspection.command` |
 | `odradek topics …` and the rest of its group, `odradek dump-log …` | `odradek.client.__main__`, then its module |
 | `odradek metadata show …` | `odradek.broker.metadata_commands.command` |
+| `odradek workers …` | `odradek.broker.workers.command` |
 | `odradek users … --config …` | `odradek.broker.metadata_commands.users`: the broker may be stopped |
 | `odradek snapshot save …` | `odradek.broker.testing.snapshots.command` |
 | `odradek protocol list …` | `odradek.protocol.__main__` |
@@ -42,6 +43,7 @@ class Command(NamedTuple):
 SERVER = {
     "broker": Command("Run a broker", "odradek.broker.__main__"),
     "dev": Command("Run a broker for development, with its data in memory", "odradek.broker.development"),
+    "workers": Command("Show and spread the partitions of several processes", "odradek.broker.workers.command"),
 }
 USERS_OF_STOPPED = "odradek.broker.metadata_commands.users"
 """The module of `odradek users` with `--config`: it needs no broker that runs."""
@@ -144,7 +146,7 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
         status = import_module("odradek.client.__main__").main(arguments, program)
     elif first in ("broker", "protocol", "pipeline"):
         status = import_module(f"odradek.{first}.__main__").main(rest, f"{program} {first}")
-    elif first == "dev" or first in SHELL:
+    elif first in ("dev", "workers") or first in SHELL:
         status = import_module((SERVER | SHELL)[first].module).main(rest, f"{program} {first}")
     elif first == "metadata":
         status = import_module(METADATA["show"].module).main(rest, f"{program} metadata")

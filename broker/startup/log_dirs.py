@@ -15,6 +15,7 @@ from odradek.broker.config.topic_config import log_config
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.randomness import Randomness
 from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.startup.worker_directories import check_workers
 from odradek.broker.storage.disk.files import Files, OsFiles
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_dir import LogDir
@@ -44,7 +45,8 @@ def make_log_dirs(
     """Create the directories in log.dirs as objects; nothing is opened yet.
 
     Each keeps up to `max_open_files` unused files open. When one fails later, `on_failure` is called with its index, on
-    the event loop. Raises OSError if a directory of a read-only broker does not exist.
+    the event loop. Raises OSError if a directory of a read-only broker does not exist, and `LogDirRefusedError` for any
+    other while the partitions of workers are not where `num.workers` has them.
     """
     loop = asyncio.get_running_loop()
 
@@ -56,6 +58,8 @@ def make_log_dirs(
         files = ReadOnlyFiles() if read_only else new_files()
         if read_only:
             files.scan(path)  # raises if it does not exist; opening it would create it
+        else:
+            check_workers(path, config.num_workers, files)
         directories.append(
             LogDir(
                 path,

@@ -53,6 +53,8 @@ HIGH_WATERMARKS = "replication-offset-checkpoint"
 CLEANER_OFFSETS = "cleaner-offset-checkpoint"
 METADATA_REVISION = "odradek-metadata-revision"
 """Not Kafka's, which ignores it."""
+WORKERS_PLAN = "odradek-workers-plan"
+"""Not Kafka's, either: there while `odradek workers --spread` has not finished."""
 
 RAFT_METADATA = "__cluster_metadata"
 """The log of a Kafka controller in the same directory; brokers do not serve it."""

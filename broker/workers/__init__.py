@@ -16,4 +16,11 @@ between machines. `odradek.broker.config.workers` has the node ids, ports and di
 | `worker_process` | one worker: started by exec, and again after it has ended |
 | `link` | the socket between supervisor and worker: it has started, it was refused, the supervisor has died |
 | `owned_store` | the metadata store that the supervisor owns |
+| `layout` | which worker a partition belongs to: a pure function of the image |
+| `spread` | moves partitions to their workers, or finishes a move that was interrupted |
+| `machine`, `stored` | what a move is computed from: the directories of all workers, locked; the metadata |
+| `checks` | the reasons for which nothing may be moved |
+| `planning`, `plan` | makes the plan of a move; the plan and its file, which make it safe to interrupt |
+| `directory_changes`, `store_changes` | the two parts of a plan |
+| `command` | `odradek workers` |
 """

@@ -38,12 +38,19 @@ class OffsetCheckpoint:
     def read(self) -> dict[Partition, int]:
         """The offsets by topic and partition; none, with a warning in the log, if the file is missing or damaged."""
         try:
+            return self.read_sound()
+        except MalformedFileError as error:
+            _LOG.warning("ignoring %s", error)
+            return {}
+
+    def read_sound(self) -> dict[Partition, int]:
+        """As `read`, but raise `MalformedFileError` if the file is damaged."""
+        try:
             rows = parse_rows(self._files.read(self._path), columns=3)
         except FileNotFoundError:
             return {}
         except MalformedFileError as error:
-            _LOG.warning("ignoring %s: %s", self._path, error)
-            return {}
+            raise MalformedFileError(f"{self._path}: {error}") from None
         return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
 
     def write(self, look: Callable[[], Mapping[Partition, int]]) -> None:
