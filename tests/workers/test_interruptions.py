@@ -6,7 +6,6 @@ result is that of a move which nothing interrupted.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,7 +36,7 @@ class KilledError(BaseException):
 
 
 class KilledFiles(OsFiles):
-    """Ends the process at its n-th change of the disk, a write or the removal of a directory half-way. Syncs nothing."""
+    """Ends the process at its n-th change of the disk, or half-way in a write or a removal. Syncs nothing."""
 
     def __init__(self, last: int) -> None:
         self.left = last
@@ -88,7 +87,7 @@ class KilledFiles(OsFiles):
             if survives:
                 super().remove_directory(path)
             else:
-                os.unlink(min(entry.path for entry in os.scandir(path)))
+                min(Path(path).iterdir()).unlink()
 
 
 class KilledStore(InMemoryStore):
