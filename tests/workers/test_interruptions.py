@@ -99,11 +99,11 @@ class KilledStore(InMemoryStore):
 
     async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
         self.left -= 1
-        if self.left > 0 or self.is_applied:
-            result = await super().txn(when, then)
-        if self.left <= 0:
-            raise KilledError
-        return result
+        if self.left > 0:
+            return await super().txn(when, then)
+        if self.is_applied:
+            await super().txn(when, then)
+        raise KilledError
 
 
 class State:

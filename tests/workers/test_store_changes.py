@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from odradek.broker.metadata.keys import Keys
@@ -76,7 +78,7 @@ class _Store(InMemoryStore):
         self.sizes: list[int] = []
         self.before: dict[int, Op] = {}
 
-    async def txn(self, when: tuple[Cmp, ...], then: tuple[Op, ...]) -> TxnResult:  # type: ignore[override]
+    async def txn(self, when: Sequence[Cmp], then: Sequence[Op]) -> TxnResult:
         self.sizes.append(len(then))
         other = self.before.get(len(self.sizes))
         if other is not None:

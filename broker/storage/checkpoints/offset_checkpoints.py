@@ -44,9 +44,10 @@ class OffsetCheckpoint:
             return {}
 
     def read_sound(self) -> dict[Partition, int]:
-        """As `read`, but raise `MalformedFileError` if the file is damaged."""
+        """As `read`, but raise `MalformedFileError` if the file is damaged. Apache Kafka leaves one without rows empty."""
         try:
-            rows = parse_rows(self._files.read(self._path), columns=3)
+            data = self._files.read(self._path)
+            rows = parse_rows(data, columns=3) if data else []
         except FileNotFoundError:
             return {}
         except MalformedFileError as error:
