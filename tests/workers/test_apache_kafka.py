@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,18 @@ TOPICS = ("t", "worker", "worker.1")
 
 
 def _read(server: Server) -> list[list[Incoming]]:
-    return [Confluent().consume(server.bootstrap, topic, 9) for topic in TOPICS]
+    return [Confluent().consume(server.bootstrap, topic, count=9) for topic in TOPICS]
 
 
-async def test_kafka_refuses_the_directory_of_workers_until_they_are_empty(tmp_path: Path) -> None:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
     server = apache.prepare(tmp_path)
     server.start()
+    yield server
+    server.kill()
+
+
+async def test_kafka_refuses_the_directory_of_workers_until_they_are_empty(server: Server) -> None:
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
     for created in admin.create_topics([NewTopic(topic, 1, 1) for topic in TOPICS]).values():
         created.result(TIMEOUT)
@@ -53,4 +60,3 @@ async def test_kafka_refuses_the_directory_of_workers_until_they_are_empty(tmp_p
     server.start()
     assert _read(server) == written
     assert not list(server.log_dir.glob("*-stray"))
-    server.stop()
