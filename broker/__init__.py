@@ -12,7 +12,7 @@
 | `interbroker` | this broker as a client of the others in its cluster |
 | `metadata` | the state that the cluster agrees on: topics, brokers, configurations |
 | `metadata_commands` | `odradek metadata`: the metadata store, seen and repaired by an operator |
-| `workers` | several processes on one machine, and their supervisor |
+| `workers` | several processes on one machine: their supervisor, and their partitions |
 | `security`, `quotas` | who a client is, and what it may do; how much it may use |
 | `config`, `metrics` | the properties; what is counted and how it is collected |
 | `storage` | the log on disk |

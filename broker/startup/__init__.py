@@ -5,6 +5,7 @@
 | `machine` | what a broker uses of its machine: the seams, which a simulation replaces |
 | `surroundings` | the configuration and the seams of a broker, the same in each of its runs |
 | `log_dirs` | opening the log directories, with recovery |
+| `worker_directories` | the refusal of a start while partitions are not where `num.workers` has them |
 | `metadata_store` | opening the metadata store; the cluster in a shared one |
 | `parts` | every part between the logs and the sockets, created and connected |
 | `security` | how clients authenticate |

@@ -8,8 +8,8 @@
 | `known/` of a removed worker | deleted, when no partition names it any more |
 
 An entry of an in-sync set counts if its broker has lost nothing since (`leaders/leadership.py`). The new entry counts
-if the old one did: the logs are the same. Every transaction compares what it was computed from, and partitions that have
-moved are left out, so that all of it may be repeated, also while other machines of the cluster change other things.
+if the old one did: the logs are the same. Every transaction compares what it was computed from, and leaves out what has
+moved, so that all of it may be repeated, also while other machines of the cluster change other things.
 """
 
 from __future__ import annotations
