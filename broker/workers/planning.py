@@ -24,6 +24,7 @@ from odradek.broker.storage.names import deleted_directory, stray_directory
 from odradek.broker.workers.checks import check_clean, check_directories, located
 from odradek.broker.workers.layout import Fleet, MovedPartition, moves
 from odradek.broker.workers.machine import CHECKPOINTS, Machine
+from odradek.broker.workers.owned_store import worker_of
 from odradek.broker.workers.plan import Checkpoint, Epochs, MovedReplicas, NewDirectory, Place, Plan, Rename
 from odradek.broker.workers.stored import Stored
 from odradek.protocol.uuids import uuid_to_text
@@ -140,7 +141,7 @@ class _Identities:
     ) -> None:
         self.new_directories: list[NewDirectory] = []
         self.known: dict[int, KnownBroker] = {}
-        self._rack = config.broker_rack
+        self._rack, self._host = config.broker_rack, worker_of(config).host
         self._machine = machine
         self._stored = stored
         self._fleet = fleet
@@ -178,7 +179,6 @@ class _Identities:
         return next((each.directory_id or "" for each in self.new_directories if each.place == place), "")
 
     def _new(self, epoch: int, ids: list[str]) -> KnownBroker:
-        first = _known(self._stored, self._fleet, 0)
         return KnownBroker(
             last_epoch=epoch,
             log_dir=ids[0],
@@ -187,5 +187,5 @@ class _Identities:
             intact_since=epoch,
             rack=self._rack,
             log_dirs=ids,
-            host="" if first is None else first.host,
+            host=self._host,
         )

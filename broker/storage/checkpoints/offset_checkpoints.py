@@ -44,7 +44,7 @@ class OffsetCheckpoint:
             return {}
 
     def read_sound(self) -> dict[Partition, int]:
-        """As `read`, but raise `MalformedFileError` if the file is damaged. Apache Kafka's first version is empty."""
+        """As `read`, but raise `MalformedFileError` if the file is damaged. Apache Kafka creates it empty."""
         try:
             data = self._files.read(self._path)
             rows = parse_rows(data, columns=3) if data else []
