@@ -18,6 +18,8 @@ from contextlib import AsyncExitStack
 
 from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.config import BrokerConfig
+from odradek.broker.startup.worker_directories import partitions_left_behind, refuse_unfinished
+from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.workers.owned_store import served_store
 from odradek.broker.workers.worker_process import WorkerProcess, WorkerRefusedError
@@ -28,9 +30,13 @@ _LOG = StructuredLogger(__name__)
 async def supervise(config: BrokerConfig, arguments: Sequence[str]) -> int:
     """Run the workers of `config` until a signal; return the exit status.
 
-    `arguments` are those of the command line, which each worker gets. Raises `StoreError`, `MalformedFileError` and
-    `OSError` if the metadata store cannot be served.
+    `arguments` are those of the command line, which each worker gets. Raises `LogDirRefusedError` if partitions are not
+    where the workers would serve them; `StoreError`, `MalformedFileError` and `OSError` if the metadata store cannot be
+    served.
     """
+    for reason in (refuse_unfinished(config), *partitions_left_behind(config)):
+        if reason is not None:
+            raise LogDirRefusedError(reason)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         if not config.metadata_etcd_endpoints:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from odradek.client import Consumer, Producer, TopicPartition
+from odradek.client import Admin, Consumer, NewTopic, Producer, TopicPartition
+
+
+def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    """Create a topic; return when it can be used."""
+
+    async def ask() -> None:
+        async with Admin(bootstrap) as admin:
+            (await admin.create_topics([NewTopic(topic, partitions)])).values_or_raise()
+
+    asyncio.run(ask())
 
 
 def produce(bootstrap: str, topic: str, *values: bytes, partition: int | None = None) -> None:

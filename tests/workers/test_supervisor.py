@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from tests.cluster.brokers import wait_until
 from tests.peers import odradek
 from tests.peers.server import NotStartedError, Server
 from tests.workers.machine import Machine, Probe, is_running
-from tests.workers.records import produce, read
+from tests.workers.records import create, produce, read
 
 pytestmark = pytest.mark.process
 
@@ -194,6 +196,45 @@ def test_worker_0_takes_over_what_a_broker_alone_has_written_and_gives_it_back(
 
     after = alone(workers.log_dir).start()
     assert read(after.bootstrap, "old") == [b"from one process", b"from two"]
+
+
+def test_workers_become_more_and_less_with_their_data(machine: NewMachine, tmp_path: Path) -> None:
+    """From 1 to 3, then to 2, as docs/workers.md describes it; not all at once."""
+    three = machine(3)
+    two, one = (
+        Machine(tmp_path / str(count), count, {"log.dirs": str(three.log_dir), "num.partitions": "4"})
+        for count in (2, 1)
+    )
+    try:
+        one.start()
+        for partition in range(4):
+            produce(one.bootstrap, "t", b"from %d" % partition, partition=partition)
+        create(one.bootstrap, "single")
+        produce(one.bootstrap, "single", b"alone")
+        assert one.server.stop() == 0
+        for workers, leaders in ((three, [1, 1001, 2001, 1]), (two, [1, 1001, 1, 1001])):
+            if workers is two:
+                refusal = "worker.2 holds 1 partition, but num.workers = 2, so that no process would serve them"
+                assert refusal in output_of_start(two.server)
+            spread(workers)
+            workers.start()
+            assert workers.leaders("t") == leaders
+            assert read(workers.bootstrap, "t", range(4)) == [b"from %d" % each for each in range(4)]
+            assert read(workers.bootstrap, "single") == [b"alone"]
+            assert workers.server.stop() == 0
+        assert not (three.log_dir / "worker.2").exists()
+    finally:
+        for each in (one, two):
+            each.close()
+
+
+def spread(workers: Machine) -> None:
+    """Run `odradek workers --spread` with the configuration of the workers."""
+    *_, config = workers.server.command
+    subprocess.run(
+        [sys.executable, "-m", "odradek", "workers", "--config", config, "--spread"],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
 
 
 def test_worker_0_adopts_what_apache_kafka_has_written(machine: NewMachine) -> None:
