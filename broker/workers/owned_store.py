@@ -6,7 +6,9 @@ has written the log directory, worker 0 adopts its topics, as a broker alone doe
 
 from __future__ import annotations
 
+import asyncio
 import os
+from asyncio import Task
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +21,7 @@ from odradek.broker.metadata.store.commit import commit
 from odradek.broker.metadata.store.shared.server import FILE_NAME as SOCKET_NAME
 from odradek.broker.metadata.store.shared.server import StoreServer
 from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
-from odradek.broker.metadata.store.store import MetadataStore, Put, absent, read_key, still
+from odradek.broker.metadata.store.store import CompactedError, MetadataStore, Put, absent, read_key, still
 from odradek.broker.metadata.values import ClusterRecord, encode
 from odradek.broker.startup.surroundings import Worker
 from odradek.broker.storage.checkpoints.meta_properties import read_meta_properties
@@ -36,10 +38,12 @@ def _socket_path(config: BrokerConfig) -> Path:
 
 
 @asynccontextmanager
-async def served_store(config: BrokerConfig, clock: Clock) -> AsyncIterator[None]:
+async def served_store(config: BrokerConfig, clock: Clock) -> AsyncIterator[Task[None]]:
     """Own and serve the store within the block. Creates the log directory if need be.
 
-    Raises `StoreFailedError` if it cannot be opened, or another process has it; `MalformedFileError`, `OSError`.
+    The yielded task ends with `StoreFailedError` if the store fails, on a broken disk for example: it never recovers,
+    and a broker alone ends then. Raises `StoreFailedError` if the store cannot be opened, or another process has it;
+    `MalformedFileError`, `OSError`.
     """
     directory, files = Path(config.log_dirs[0]), OsFiles()
     make_directories(files, str(directory))
@@ -48,12 +52,25 @@ async def served_store(config: BrokerConfig, clock: Clock) -> AsyncIterator[None
         await _prepare(store, config, clock)
         server = StoreServer(store, _socket_path(config))
         await server.start()
+        failing = asyncio.get_running_loop().create_task(_follow(store), name="failure of the metadata store")
         try:
-            yield
+            yield failing
         finally:
+            failing.cancel()
             await server.close()
     finally:
         await store.close()
+
+
+async def _follow(store: MetadataStore) -> None:
+    """Follow the store until it fails. Raises `StoreFailedError`."""
+    while True:
+        _, revision = await store.range(b"")
+        try:
+            async for _ in store.watch(b"", revision):
+                pass
+        except CompactedError:
+            continue  # this task had to wait for long
 
 
 async def _prepare(store: MetadataStore, config: BrokerConfig, clock: Clock) -> None:

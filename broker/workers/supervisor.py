@@ -6,7 +6,7 @@ stop    SIGTERM, SIGINT ─► SIGTERM to all workers ─► wait for them ─�
 ```
 
 It ends with status 0 if a signal stopped it and every worker stopped cleanly. It ends with 1 if worker 0 cannot start,
-or a worker must not start; the workers have printed why.
+or a worker must not start; the workers have printed why. It also ends with 1 if the metadata store fails.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 
 from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.config import BrokerConfig
@@ -38,31 +37,38 @@ async def supervise(config: BrokerConfig, arguments: Sequence[str]) -> int:
         if reason is not None:
             raise LogDirRefusedError(reason)
     clock = SystemClock()
-    async with AsyncExitStack() as stack:
-        if not config.metadata_etcd_endpoints:
-            await stack.enter_async_context(served_store(config, clock))
-        return await _Supervisor(config.num_workers, arguments, clock).run()
+    supervisor = _Supervisor(config.num_workers, arguments, clock)
+    if config.metadata_etcd_endpoints:
+        return await supervisor.run()
+    async with served_store(config, clock) as failing:
+        return await supervisor.run(failing)
 
 
 class _Supervisor:
     def __init__(self, count: int, arguments: Sequence[str], clock: Clock) -> None:
         self._workers = [WorkerProcess(number, arguments, clock) for number in range(count)]
 
-    async def run(self) -> int:
+    async def run(self, failing: asyncio.Task[None] | None = None) -> int:
+        """Run the workers until a signal, or until one cannot start or `failing` ends; return the exit status."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, signal.Signals(number).name)
         _LOG.info("starting workers", count=len(self._workers))
         keeping = [loop.create_task(worker.keep()) for worker in self._workers]
-        done, _ = await asyncio.wait(keeping, return_when=asyncio.FIRST_EXCEPTION)
-        if any(task.exception() for task in done):
-            self._stop("a worker cannot start")
+        watched = [*keeping, *([] if failing is None else [failing])]
+        done, _ = await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+        has_failed = False
+        if failing is not None and failing.done():
+            has_failed = True
+            _LOG.error("metadata store failed", reason=str(failing.exception()))
+        if has_failed or any(task.exception() for task in done):
+            self._stop("a failure")
         results = await asyncio.gather(*keeping, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, WorkerRefusedError):
                 raise result
         _LOG.info("stopped")
-        return int(any(result != 0 for result in results))
+        return int(has_failed or any(result != 0 for result in results))
 
     def _stop(self, reason: str) -> None:
         _LOG.info("stopping workers", reason=reason)

@@ -6,15 +6,19 @@ import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from odradek.broker.metadata.store.shared.server import FILE_NAME as SOCKET
-from tests.cluster.brokers import wait_until
+from odradek.broker.metadata.store.sqlite import FILE_NAME as METADATA
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.cluster.brokers import ask, wait_until
 from tests.peers import odradek
 from tests.peers.server import NotStartedError, Server
 from tests.workers.machine import Machine, Probe, is_running
@@ -168,6 +172,18 @@ def test_workers_do_not_start_beside_a_broker_alone(machine: NewMachine, alone: 
     assert "another process is using the metadata" in output_of_start(workers.server)
 
     assert server.stop() == 0
+
+
+def test_it_ends_if_the_metadata_store_fails(machine: NewMachine) -> None:
+    workers = machine().start()
+    with closing(sqlite3.connect(workers.log_dir / METADATA)) as other:
+        other.execute("DROP TABLE kv")
+    creation = CreateTopicsRequest([CreatableTopic("t", 1, 1, [], [])], timeout_ms=1000)
+    with suppress(OSError, EOFError):
+        ask("127.0.0.1", workers.first_port, creation, 7)
+
+    assert workers.server.process.wait(60) == 1
+    assert 'metadata store failed reason="the metadata store cannot write: no such table' in workers.server.printed()
 
 
 def test_ctrl_c_stops_all_without_an_error(machine: NewMachine) -> None:
