@@ -20,6 +20,7 @@ from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.sqlite import read_file, write_file
 from odradek.broker.metadata.store.store import KV, Cmp, Op, TxnResult
 from odradek.broker.randomness import SeededRandomness
+from odradek.broker.startup.surroundings import Worker
 from odradek.broker.startup.worker_directories import refuse_unfinished
 from odradek.broker.storage.disk.files import BytesLike, Files, OsFiles, UnsyncedFiles
 from odradek.broker.storage.log_dir import LogDirRefusedError
@@ -165,7 +166,7 @@ async def _assert_start_refused(state: State, workers: int) -> None:
     for number in range(workers):
         own = BrokerConfig.load(None, state.host.properties(workers) | worker_properties(config, number))
         with pytest.raises(LogDirRefusedError, match=WORKERS_PLAN):
-            await Broker(own, store=state.store).start()
+            await Broker(own, store=state.store, worker=Worker("host", None)).start()
 
 
 async def _kill_everywhere(before: State, workers: int, base: Path) -> None:
