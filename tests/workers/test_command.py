@@ -102,6 +102,7 @@ def test_beside_a_supervisor_it_is_refused(host: Host, capsys: pytest.CaptureFix
         server = StoreServer(store, host.log_dirs[0] / SOCKET_NAME)
         await server.start()
         status = await asyncio.to_thread(_run, host, 2, "--spread")
+        await asyncio.sleep(0.1)  # until asyncio has begun and ended the connection that asked whether anybody serves
         await server.close()
         await store.close()
         return status
