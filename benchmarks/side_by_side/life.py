@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.side_by_side import load, usage
-from benchmarks.side_by_side.contest import Contest, Side, sides, tell
+from benchmarks.side_by_side.contest import Contest, Side, sides, tell, with_cpu
 from benchmarks.side_by_side.results import Row, Sample
 from odradek.protocol.messages.metadata import MetadataRequest
 
@@ -31,6 +31,8 @@ CONNECTIONS = 1000
 _ANSWER_SECONDS = 120
 _SETTLE_SECONDS = 1.0
 _METADATA = load.frame(MetadataRequest(topics=[]), 12)
+_ALL_TOPICS = load.frame(MetadataRequest(topics=None), 12)
+_NAMES = [[f"topic-{number}" for number in range(first, TOPICS, REQUESTS)] for first in range(REQUESTS)]
 
 
 def _memory(contest: Contest, *, quick: bool) -> Iterator[Row]:  # noqa: ARG001 - as all parts
@@ -106,26 +108,54 @@ def _many_partitions(partitions: int, contest: Contest, *, quick: bool) -> Itera
 
 
 def _topics(contest: Contest, *, quick: bool) -> Iterator[Row]:  # noqa: ARG001 - as all parts
-    """Create topics with one partition in a few requests, on new brokers; until every topic accepts a record."""
-    row = Row("life", f"create {TOPICS:,} topics in {REQUESTS} requests, until all serve", goals=TOPICS_GOALS)
+    """Create topics with one partition in a few requests, on new brokers, then add a partition to each, delete them."""
+    create = Row("life", f"create {TOPICS:,} topics in {REQUESTS} requests, until all serve", goals=TOPICS_GOALS)
+    grow = Row("life", f"add a partition to {TOPICS:,} topics in {REQUESTS} requests, until all serve")
+    delete = Row("life", f"delete {TOPICS:,} topics in {REQUESTS} requests, until none is listed")
+    works = ((create, _create_topics), (grow, _grow_topics), (delete, _delete_topics))
     for _ in range(contest.rounds):
         with TemporaryDirectory(prefix="topics-") as directory:
             for side in sides(Path(directory), contest.tree):
                 start(side)
-                _add(row, side, _timed(partial(_create_topics, side.port)))
+                for row, work in works:
+                    _add(row, side, with_cpu(side, partial(_timed, partial(work, side.port))))
                 side.server.kill()
-    tell(row)
-    yield row
+    for row, _ in works:
+        tell(row)
+        yield row
 
 
 def _create_topics(port: int) -> None:
-    names = [f"topic-{number}" for number in range(TOPICS)]
-    batch = load.batch(1, 100)
     with load.Asker(port) as asker:
-        for number in range(REQUESTS):
-            asker.accepted(load.create_topics_frame(names[number::REQUESTS]))
+        for names in _NAMES:
+            asker.accepted(load.create_topics_frame(names))
+        _write_to_all(asker, 0)
+
+
+def _grow_topics(port: int) -> None:
+    with load.Asker(port) as asker:
+        for names in _NAMES:
+            asker.accepted(load.create_partitions_frame(names, 2))
+        _write_to_all(asker, 1)
+
+
+def _write_to_all(asker: load.Asker, partition: int) -> None:
+    """Produce a record to this partition of each topic."""
+    batch = load.batch(1, 100)
+    for names in _NAMES:
         for name in names:
-            asker.accepted(load.produce_frame(name, [0], batch))
+            asker.accepted(load.produce_frame(name, [partition], batch))
+
+
+def _delete_topics(port: int) -> None:
+    with load.Asker(port) as asker:
+        for names in _NAMES:
+            asker.accepted(load.delete_topics_frame(names))
+        give_up = time.monotonic() + _ANSWER_SECONDS
+        while asker.ask(_ALL_TOPICS)[1].topics:  # Kafka's controller answers before its broker has deleted them
+            if time.monotonic() > give_up:
+                raise RuntimeError(f"topics are still listed after {_ANSWER_SECONDS} s")
+            time.sleep(0.005)
 
 
 def _add(row: Row, side: Side, sample: Sample) -> None:

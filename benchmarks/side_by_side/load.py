@@ -27,6 +27,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import SIZE_PREFIX
 from odradek.protocol.header import RequestHeader
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -51,6 +52,7 @@ LIST_OFFSETS_VERSION = 8
 API_VERSIONS_VERSION = 4
 METADATA_VERSION = 12
 CREATE_TOPICS_VERSION = 7
+CREATE_PARTITIONS_VERSION = 3
 DELETE_TOPICS_VERSION = 5
 _HERE = Path(__file__).parent
 _NOT_YET = {
@@ -124,6 +126,12 @@ def create_topics_frame(names: Iterable[str]) -> bytes:
     """Return a CreateTopics of topics with one partition and one replica each."""
     topics = [CreatableTopic(name, 1, 1) for name in names]
     return frame(CreateTopicsRequest(topics, timeout_ms=30_000), CREATE_TOPICS_VERSION)
+
+
+def create_partitions_frame(names: Iterable[str], partitions: int) -> bytes:
+    """Return a CreatePartitions that grows topics to so many partitions each."""
+    topics = [CreatePartitionsTopic(name, partitions, None) for name in names]
+    return frame(CreatePartitionsRequest(topics, timeout_ms=60_000), CREATE_PARTITIONS_VERSION)
 
 
 def find_coordinator_frame(group: str) -> bytes:
