@@ -2,7 +2,8 @@
 
 A topic names its new total of partitions; a total that is not larger than the current one is INVALID_PARTITIONS. It may
 name the replicas of each new partition: as many as the others have, on live brokers, else INVALID_REPLICA_ASSIGNMENT.
-Each topic succeeds or fails independently: UNKNOWN_TOPIC_OR_PARTITION; a topic that is named twice is INVALID_REQUEST.
+One transaction of the metadata store has all valid topics, or several if they add many partitions; each topic succeeds
+or fails independently: UNKNOWN_TOPIC_OR_PARTITION; a topic that is named twice is INVALID_REQUEST.
 Without the right to alter it a topic is TOPIC_AUTHORIZATION_FAILED.
 A topic with which the request would create more than 10,000 partitions is POLICY_VIOLATION. Differs from Kafka, where
 it is UNKNOWN_SERVER_ERROR. New partitions are charged to the quota of controller mutations (KIP-599): from version 3 on
@@ -16,19 +17,17 @@ from __future__ import annotations
 
 from collections import Counter
 
-from odradek.broker.metadata.administration.placement import MAX_PARTITIONS, TOO_MANY_PARTITIONS
-from odradek.broker.metadata.administration.topics import grow_topic
+from odradek.broker.metadata.administration.topics import Growth, grow_topics
+from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
-from odradek.broker.request.throttling import MutationQuota
 from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
-    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 
@@ -39,26 +38,26 @@ async def handle(
     services: Services, context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
     named = Counter(topic.name for topic in request.topics)
-    topics = {topic.name: topic for topic in request.topics}.values()
     quota = services.throttling.mutations(context, _FIRST_VERSION_WITH_STRICT_QUOTA)
-    time_slice = services.time_slices.begin(context.connection)
-    results = []
-    left = MAX_PARTITIONS
+    pause = services.time_slices.begin(context.connection).step
+    outcomes: dict[str, TopicImage | KafkaError] = {}
+    growths: list[Growth] = []
     with time_limit(request.timeout_ms):
-        for topic in topics:
-            await time_slice.step()
+        for topic in {topic.name: topic for topic in request.topics}.values():
+            await pause()
             refused = refusal_of(services, context, Operation.ALTER, ResourceType.TOPIC, topic.name)
             if refused is not None:
-                results.append(CreatePartitionsTopicResult(topic.name, refused.code, refused.detail))
-                continue
-            growth = _growth(services, topic)
-            if growth > left:
-                results.append(CreatePartitionsTopicResult(topic.name, ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS))
-                continue
-            result = await _grow(services, request, topic, named[topic.name], quota)
-            if result.error_code == ErrorCode.NONE:
-                left -= growth
-            results.append(result)
+                outcomes[topic.name] = refused
+            elif named[topic.name] > 1:
+                outcomes[topic.name] = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            else:
+                assignments = None if topic.assignments is None else [each.broker_ids for each in topic.assignments]
+                growths.append(Growth(topic.name, topic.count, assignments))
+        grown_or_not = await grow_topics(
+            services.metadata, growths, validate_only=request.validate_only, charge=quota.take, pause=pause
+        )
+    outcomes |= zip((growth.name for growth in growths), grown_or_not, strict=True)
+    results = [_result(name, outcomes[name]) for name in named]
     grown = [result for result in results if result.error_code == ErrorCode.NONE]
     if grown and not request.validate_only and not await services.partitions.settled_within(request.timeout_ms):
         for result in grown:
@@ -73,24 +72,7 @@ def error_response(request: CreatePartitionsRequest, code: ErrorCode, message: s
     )
 
 
-def _growth(services: Services, topic: CreatePartitionsTopic) -> int:
-    """The number of partitions to add to a topic; 0 or less if the topic will be refused."""
-    known = services.metadata.image.topics.get(topic.name)
-    return 0 if known is None else topic.count - len(known.partitions)
-
-
-async def _grow(
-    services: Services,
-    request: CreatePartitionsRequest,
-    topic: CreatePartitionsTopic,
-    times_named: int,
-    quota: MutationQuota,
-) -> CreatePartitionsTopicResult:
-    if times_named > 1:
-        return CreatePartitionsTopicResult(topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
-    assignments = None if topic.assignments is None else [each.broker_ids for each in topic.assignments]
-    try:
-        await grow_topic(services.metadata, topic.name, topic.count, assignments, request.validate_only, quota.take)
-    except KafkaError as error:
-        return CreatePartitionsTopicResult(topic.name, error.code, error.detail or None)
-    return CreatePartitionsTopicResult(topic.name)
+def _result(name: str, outcome: TopicImage | KafkaError) -> CreatePartitionsTopicResult:
+    if isinstance(outcome, KafkaError):
+        return CreatePartitionsTopicResult(name, outcome.code, outcome.detail or None)
+    return CreatePartitionsTopicResult(name)

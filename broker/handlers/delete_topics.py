@@ -1,6 +1,7 @@
 """DeleteTopics (20), versions 1–6: delete topics by name, or from version 6 on (KIP-516) by id.
 
-Each topic succeeds or fails independently: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID. A topic that is named twice,
+One transaction of the metadata store deletes all topics, or several if they have many partitions; each topic succeeds
+or fails independently: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID. A topic that is named twice,
 or by name and id, is INVALID_REQUEST, in one row of the response. Without the right to delete it a topic is
 TOPIC_AUTHORIZATION_FAILED, by id and without Describe UNKNOWN_TOPIC_ID. If delete.topic.enable is false, the whole
 request is TOPIC_DELETION_DISABLED (INVALID_REQUEST before version 3). The response is sent when the partitions are
@@ -14,12 +15,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from odradek.broker.metadata.administration.topics import delete_topic
+from odradek.broker.metadata.administration.topics import Naming, delete_topics
+from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import allows_on_topic, refusal_of_topic
 from odradek.broker.request.services import Services
-from odradek.broker.request.throttling import MutationQuota
 from odradek.protocol.access_rules import Operation
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.delete_topics import (
@@ -33,24 +34,25 @@ from odradek.protocol.schema import ZERO_UUID
 _FIRST_VERSION_WITH_DISABLED = 3
 _FIRST_VERSION_WITH_STRICT_QUOTA = 5
 
-Naming = tuple[str | None, bytes]
-"""The name and the id of a topic in a request; None and the zero id mean that it is missing."""
-
 
 async def handle(services: Services, context: RequestContext, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     if not services.config.delete_topic_enable:
         disabled = context.api_version >= _FIRST_VERSION_WITH_DISABLED
         code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
         raise KafkaError(code, "Topic deletion is disabled.")
-    named = Counter((state.name, state.topic_id) for state in _states(request))
+    named = Counter(Naming(state.name, state.topic_id) for state in _states(request))
     quota = services.throttling.mutations(context, _FIRST_VERSION_WITH_STRICT_QUOTA)
-    time_slice = services.time_slices.begin(context.connection)
-    results = []
+    pause = services.time_slices.begin(context.connection).step
+    rows: dict[Naming, DeletableTopicResult | None] = {}  # None: not refused
     with time_limit(request.timeout_ms):
         for naming in named:
-            await time_slice.step()
-            if not (naming[0] is None and _is_named_too(services, context, named, naming[1])):
-                results.append(await _delete(services, context, named, naming, quota))
+            await pause()
+            if not (naming.name is None and _is_named_too(services, context, named, naming.topic_id)):
+                rows[naming] = _refused(services, context, named, naming)
+        wanted = [naming for naming, refused in rows.items() if refused is None]
+        outcomes = await delete_topics(services.metadata, wanted, charge=quota.take, pause=pause)
+    outcome_of = dict(zip(wanted, outcomes, strict=True))
+    results = [refused or _result(naming, outcome_of[naming]) for naming, refused in rows.items()]
     await _wait_until_gone(services, results, request.timeout_ms)
     return DeleteTopicsResponse(quota.throttle_ms(), results)
 
@@ -60,9 +62,10 @@ def error_response(request: DeleteTopicsRequest, code: ErrorCode, message: str) 
     return DeleteTopicsResponse(responses=[_failure(state.name, state.topic_id, error) for state in _states(request)])
 
 
-async def _delete(
-    services: Services, context: RequestContext, named: Counter[Naming], naming: Naming, quota: MutationQuota
-) -> DeletableTopicResult:
+def _refused(
+    services: Services, context: RequestContext, named: Counter[Naming], naming: Naming
+) -> DeletableTopicResult | None:
+    """Return the row of a topic that is not to be deleted."""
     name, topic_id = naming
     refused = refusal_of_topic(services, context, Operation.DELETE, name or "", topic_id, by_id=name is None)
     if refused is not None:
@@ -71,13 +74,15 @@ async def _delete(
     problem = _problem(naming, named[naming])
     if problem:
         return _failure(name, topic_id, KafkaError(ErrorCode.INVALID_REQUEST, problem))
-    if topic is not None and (None, topic.topic_id) in named:
+    if topic is not None and Naming(None, topic.topic_id) in named:
         return _failure(name, topic.topic_id, KafkaError(ErrorCode.INVALID_REQUEST, "It is named by its id as well."))
-    try:
-        deleted = await delete_topic(services.metadata, name=name, topic_id=topic_id, charge=quota.take)
-    except KafkaError as error:
-        return _failure(name, topic_id, error)
-    return DeletableTopicResult(deleted.name, deleted.topic_id)
+    return None
+
+
+def _result(naming: Naming, outcome: TopicImage | KafkaError) -> DeletableTopicResult:
+    if isinstance(outcome, KafkaError):
+        return _failure(naming.name, naming.topic_id, outcome)
+    return DeletableTopicResult(outcome.name, outcome.topic_id)
 
 
 def _problem(naming: Naming, times: int) -> str:
@@ -95,7 +100,7 @@ def _is_named_too(services: Services, context: RequestContext, named: Counter[Na
     topic = services.metadata.image.topics_by_id.get(topic_id)
     return (
         topic is not None
-        and (topic.name, ZERO_UUID) in named
+        and Naming(topic.name) in named
         and allows_on_topic(services, context, Operation.DELETE, topic.name)
     )
 

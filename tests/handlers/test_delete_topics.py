@@ -73,6 +73,32 @@ async def test_a_topic_named_twice_is_refused(wire: Wire) -> None:
     assert [topic.name for topic in (await wire.ask(MetadataRequest(None), 12)).topics] == ["t"]
 
 
+@pytest.mark.usefixtures("only_here")  # Apache Kafka's rows have no order
+async def test_rows_have_the_order_of_the_request(wire: Wire) -> None:
+    ids = {name: await create(wire, name) for name in ("a", "b", "c", "d", "e")}
+    states = [
+        DeleteTopicState("c"),
+        DeleteTopicState("missing"),
+        DeleteTopicState("e"),
+        DeleteTopicState(None, ids["b"]),
+        DeleteTopicState("e"),
+        DeleteTopicState("d", ids["d"]),
+        DeleteTopicState("a"),
+    ]
+
+    response = await wire.ask(DeleteTopicsRequest(states, timeout_ms=10_000), 6)
+
+    assert [(row.name, row.error_code) for row in response.responses] == [
+        ("c", ErrorCode.NONE),
+        ("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("e", ErrorCode.INVALID_REQUEST),
+        ("b", ErrorCode.NONE),
+        ("d", ErrorCode.INVALID_REQUEST),
+        ("a", ErrorCode.NONE),
+    ]
+    assert sorted(topic.name for topic in (await wire.ask(MetadataRequest(None), 12)).topics) == ["d", "e"]
+
+
 @pytest.mark.parametrize(("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (3, ErrorCode.TOPIC_DELETION_DISABLED)])
 async def test_deletion_can_be_disabled(version: int, code: ErrorCode) -> None:
     async with Broker({"delete.topic.enable": "false"}) as broker, Wire("127.0.0.1", broker.port) as wire:

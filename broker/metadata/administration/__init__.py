@@ -2,7 +2,7 @@
 
 | module | what |
 |---|---|
-| `topics`, `topic_writes` | creating, growing and deleting topics; the transactions of creations and growths |
+| `topics`, `topic_writes` | creating, growing and deleting topics; the transactions |
 | `topic_names`, `placement`, `leader_counts` | legal names; where replicas go; how many partitions brokers lead |
 | `alter_configs` | changing properties at run time |
 | `client_quotas` | setting and removing client quotas |

@@ -1,13 +1,17 @@
-"""The transactions that create and grow topics.
+"""The transactions that create, grow and delete topics.
 
-A transaction of the store has at most `max_operations`; a *batch* is as many partitions as fit into one.
+A transaction of the store has at most `max_operations`; a *batch* is as many partitions as fit into one. Topics that
+are changed together share transactions, as many as fit; the same holds for each of them:
 
 ```
-create   one transaction for as many topics as fit   names absent → names, configs, assignments, states
+create   names absent → names, configs, assignments, states
          a topic of more than a batch: the further batches first, then a transaction with its first batch, which also
          compares that the second one is still there
-grow     up to a batch: one transaction              name as seen → name with the new number, assignments, states
-         more: the further batches, each comparing the name as well, and then that transaction
+grow     names as seen → names with the new number, assignments, states
+         by more than a batch: the further batches first, each comparing the name as well, then that transaction
+delete   names as seen → names, configs, assignments and states deleted, records of the deletions
+         the keys under a topic's prefix are deleted by one operation, but counted: an image loses no more partitions
+         at once than it gains, unless one topic has more
 ```
 
 The name is the commit point: before it exists, or has the new number, no client sees the topic or its new partitions.
@@ -20,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from odradek.broker.metadata.deleted_topics import deletion_record
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
@@ -41,52 +46,60 @@ class PlannedTopic(NamedTuple):
     configs_revision: int
 
 
+class PlannedGrowth(NamedTuple):
+    """A topic with its new partitions, of which `first_new` is the first."""
+
+    topic: TopicImage
+    first_new: int
+
+
 class _Write(NamedTuple):
-    """The last transaction of a topic's creation, or its part of one."""
+    """The last transaction of a change of a topic, or its part of one.
+
+    It has the batch of partitions from `first` on; `deleted` is the number of those that it deletes.
+    """
 
     topic: TopicImage
     when: Sequence[Cmp]
     then: Sequence[Op]
+    first: int = 0
+    deleted: int = 0
+
+    @property
+    def changes(self) -> int:
+        """The number of its operations, and of the keys of the partitions that it deletes."""
+        return len(self.then) + 2 * self.deleted
 
     @property
     def size(self) -> int:
         return sum(len(op.value) for op in self.then if isinstance(op, Put))
 
 
-async def write_topics(
-    metadata: Metadata, planned: Sequence[PlannedTopic], pause: Callable[[], Awaitable[None]]
-) -> list[bool | KafkaError]:
-    """Write topics; return for each True, or False if another broker was first, or why the store did not write it.
+Pause = Callable[[], Awaitable[None]]
+
+
+async def write_topics(metadata: Metadata, planned: Sequence[PlannedTopic], pause: Pause) -> list[bool | KafkaError]:
+    """Create topics; return for each True, or False if another broker was first, or why the store did not write it.
 
     False is also for the topics in the same transaction; then nothing of any of them is left. Awaits `pause` before
     each transaction.
     """
-    outcomes: list[bool | KafkaError] = []
-    for group in _groups(metadata, [_last_write(metadata, each) for each in planned]):
-        await pause()
-        outcome: bool | KafkaError
-        try:
-            outcome = await _commit(metadata, group)
-        except KafkaError as error:
-            outcome = error
-        outcomes += [outcome] * len(group)
-    return outcomes
+    return await _write_all(metadata, [_last_write(metadata, each) for each in planned], _create, pause)
 
 
 async def write_topic(metadata: Metadata, planned: PlannedTopic) -> bool:
-    """Write one topic; return False if another broker was first. Raises `KafkaError`."""
-    return await _commit(metadata, [_last_write(metadata, planned)])
+    """Create one topic; return False if another broker was first. Raises `KafkaError`."""
+    return await _create(metadata, [_last_write(metadata, planned)])
 
 
-async def write_growth(metadata: Metadata, topic: TopicImage, first_new: int) -> bool:
-    """Write the partitions from `first_new` on. Returns False if another broker was first. Raises `KafkaError`."""
-    name_key, batch = metadata.keys.topic_name(topic.name), batch_size(metadata)
-    when = (still(name_key, topic.name_revision),)
-    for first in range(first_new + batch, len(topic.partitions), batch):
-        if not (await metadata.commit(when, _partition_puts(metadata, topic, first))).ok:
-            return False
-    then = (Put(name_key, encode(_record(topic))), *_partition_puts(metadata, topic, first_new))
-    return (await metadata.commit(when, then)).ok
+async def write_growths(metadata: Metadata, planned: Sequence[PlannedGrowth], pause: Pause) -> list[bool | KafkaError]:
+    """Add partitions to topics; return as `write_topics` does. False: none of the transaction's topics has grown."""
+    return await _write_all(metadata, [_growth(metadata, each) for each in planned], _grow, pause)
+
+
+async def write_deletions(metadata: Metadata, topics: Sequence[TopicImage], pause: Pause) -> list[bool | KafkaError]:
+    """Delete topics; return as `write_topics` does. False: none of the transaction's topics is deleted."""
+    return await _write_all(metadata, [_deletion(metadata, each) for each in topics], _commit, pause)
 
 
 def batch_size(metadata: Metadata) -> int:
@@ -105,41 +118,98 @@ def _last_write(metadata: Metadata, planned: PlannedTopic) -> _Write:
     return _Write(topic, (absent(name_key), still(config_key, configs_revision)), then)
 
 
+def _growth(metadata: Metadata, planned: PlannedGrowth) -> _Write:
+    topic, first_new = planned
+    name_key = metadata.keys.topic_name(topic.name)
+    then = (Put(name_key, encode(_record(topic))), *_partition_puts(metadata, topic, first_new))
+    return _Write(topic, (still(name_key, topic.name_revision),), then, first_new)
+
+
+def _deletion(metadata: Metadata, topic: TopicImage) -> _Write:
+    keys = metadata.keys
+    name_key = keys.topic_name(topic.name)
+    then = (
+        Delete(name_key),
+        DeletePrefix(keys.topic(topic.topic_id)),
+        Delete(keys.topic_config(topic.name)),
+        deletion_record(metadata, topic),
+    )
+    return _Write(topic, (still(name_key, topic.name_revision),), then, deleted=len(topic.partitions))
+
+
+async def _write_all(
+    metadata: Metadata,
+    writes: Sequence[_Write],
+    commit: Callable[[Metadata, Sequence[_Write]], Awaitable[bool]],
+    pause: Pause,
+) -> list[bool | KafkaError]:
+    outcomes: list[bool | KafkaError] = []
+    for group in _groups(metadata, writes):
+        await pause()
+        outcome: bool | KafkaError
+        try:
+            outcome = await commit(metadata, group)
+        except KafkaError as error:
+            outcome = error
+        outcomes += [outcome] * len(group)
+    return outcomes
+
+
 def _groups(metadata: Metadata, writes: Sequence[_Write]) -> Iterator[list[_Write]]:
     """Yield the topics that share a transaction, in order. One that is too large for others is alone."""
     most = metadata.store.max_operations - _BESIDE_PARTITIONS  # comparisons are added: of the cluster, of batches
     group: list[_Write] = []
-    comparisons = operations = size = 0
+    comparisons = changes = size = 0
     for write in writes:
-        comparisons, operations, size = comparisons + len(write.when), operations + len(write.then), size + write.size
-        if group and (max(comparisons, operations) > most or size > _MAX_BYTES):
+        comparisons, changes, size = comparisons + len(write.when), changes + write.changes, size + write.size
+        if group and (max(comparisons, changes) > most or size > _MAX_BYTES):
             yield group
             group = []
-            comparisons, operations, size = len(write.when), len(write.then), write.size
+            comparisons, changes, size = len(write.when), write.changes, write.size
         group.append(write)
     if group:
         yield group
 
 
-async def _commit(metadata: Metadata, group: Sequence[_Write]) -> bool:
+async def _commit(metadata: Metadata, group: Sequence[_Write], more: Sequence[Cmp] = ()) -> bool:
     """Write topics in one transaction; return False if another broker was first with one. Raises `KafkaError`."""
-    when = [cmp for write in group for cmp in write.when]
+    when = [*(cmp for write in group for cmp in write.when), *more]
+    return (await metadata.commit(when, [op for write in group for op in write.then])).ok
+
+
+async def _create(metadata: Metadata, group: Sequence[_Write]) -> bool:
+    """Create topics; return False if another broker was first with one. Raises `KafkaError`."""
+    batches: list[Cmp] = []
     for write in group:
-        when += await _write_further_batches(metadata, write.topic)
-    result = await metadata.commit(when, [op for write in group for op in write.then])
-    if not result.ok:
+        batches += await _write_further_batches(metadata, write)
+    is_done = await _commit(metadata, group, batches)
+    if not is_done:
         for write in group:
             await _clean_up(metadata, write.topic)
-    return result.ok
+    return is_done
 
 
-async def _write_further_batches(metadata: Metadata, topic: TopicImage) -> list[Cmp]:
-    """Write all batches but the first; return the comparison that they are still there, if there are any."""
+async def _grow(metadata: Metadata, group: Sequence[_Write]) -> bool:
+    """Add partitions to topics; return False if another broker was first with one. Raises `KafkaError`."""
+    for write in group:
+        for first in _further_batches(metadata, write):
+            if not (await metadata.commit(write.when, _partition_puts(metadata, write.topic, first))).ok:
+                return False
+    return await _commit(metadata, group)
+
+
+def _further_batches(metadata: Metadata, write: _Write) -> range:
+    """Return the first partition of each batch after that of the last transaction."""
     batch = batch_size(metadata)
+    return range(write.first + batch, len(write.topic.partitions), batch)
+
+
+async def _write_further_batches(metadata: Metadata, write: _Write) -> list[Cmp]:
+    """Write all batches but the first; return the comparison that they are still there, if there are any."""
     written: list[Cmp] = []
-    for first in range(batch, len(topic.partitions), batch):
-        key = metadata.keys.partition_state(topic.topic_id, first)
-        result = await metadata.commit((absent(key),), _partition_puts(metadata, topic, first))
+    for first in _further_batches(metadata, write):
+        key = metadata.keys.partition_state(write.topic.topic_id, first)
+        result = await metadata.commit((absent(key),), _partition_puts(metadata, write.topic, first))
         written = written or [still(key, result.revision)]
     return written
 

@@ -1,31 +1,45 @@
 """Creating, growing and deleting topics: the decisions. `topic_writes` has the transactions.
 
-Any broker does it: only one of several rivals succeeds, and the others decide again by the image after it. Topics that
-are created together fail independently, unless the store fails. All functions return when this broker's own image has
-the outcome and all of its callbacks have run.
+Any broker does it: only one of several rivals succeeds, and the others decide again by the image after it. The topics
+of one call share transactions, but fail independently, unless the store fails. All functions return when this broker's
+own image has the outcome and all of its callbacks have run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from odradek.broker.config.topic_config import validate
 from odradek.broker.metadata.administration.leader_counts import LeaderCounts
-from odradek.broker.metadata.administration.placement import DEFAULT, Candidates, place, place_as_assigned
+from odradek.broker.metadata.administration.placement import (
+    DEFAULT,
+    MAX_PARTITIONS,
+    TOO_MANY_PARTITIONS,
+    Candidates,
+    place,
+    place_as_assigned,
+)
 from odradek.broker.metadata.administration.topic_names import TakenNames
-from odradek.broker.metadata.administration.topic_writes import PlannedTopic, write_growth, write_topics
-from odradek.broker.metadata.deleted_topics import deletion_record
+from odradek.broker.metadata.administration.topic_writes import (
+    Pause,
+    PlannedGrowth,
+    PlannedTopic,
+    write_deletions,
+    write_growths,
+    write_topics,
+)
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
-from odradek.broker.metadata.store.store import Delete, DeletePrefix, still
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plural import pluralize
 from odradek.protocol.schema import ZERO_UUID
 from odradek.protocol.uuids import uuid_to_text
 
+Wanted = TypeVar("Wanted")
+Planned = TypeVar("Planned")
 Charge = Callable[[int], None]
 """Charges a valid request with the partitions that it creates or deletes; it may raise `KafkaError`."""
 
@@ -113,61 +127,147 @@ async def create_topic(
     return outcome
 
 
-async def grow_topic(
+class Growth(NamedTuple):
+    """A topic to grow to `partitions` in all; `assignments` are the replicas of each new one, None: placed by rule."""
+
+    name: str
+    partitions: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+async def grow_topics(
     metadata: Metadata,
-    name: str,
-    count: int,
-    assignments: Sequence[Sequence[int]] | None = None,
+    growths: Sequence[Growth],
+    *,
     validate_only: bool = False,
     charge: Charge | None = None,
-) -> None:
-    """Grow a topic to `count` partitions; `assignments` are the replicas of each new one, None: placed by rule.
+    pause: Pause = _no_pause,
+) -> list[TopicImage | KafkaError]:
+    """Add partitions to topics whose names differ, to as many as fit with one transaction.
 
-    Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR (too few brokers or
-    hosts are left), INVALID_REPLICA_ASSIGNMENT, POLICY_VIOLATION (too many at once), KAFKA_STORAGE_ERROR.
+    Return each topic with its new partitions, or why it failed. Awaits `pause` before each topic, and raises what it
+    raises: then the topics that were not yet written do not grow.
+
+    The errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR (too few
+    brokers or hosts are left), POLICY_VIOLATION (with this
+    topic more than `MAX_PARTITIONS` are new), KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, and those of `charge`.
     """
-    while True:
+    added: dict[str, int] = {}
+    total = 0
+    charge_once = _once(charge)
+
+    def plan(growth: Growth) -> PlannedGrowth:
+        nonlocal total
         image = metadata.image
-        topic = find_topic(image, name=name)
+        topic = find_topic(image, name=growth.name)
+        present = len(topic.partitions)
+        if total - added.get(growth.name, 0) + growth.partitions - present > MAX_PARTITIONS:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, TOO_MANY_PARTITIONS)
         brokers = _candidates(metadata, image)
-        partitions = [
-            *topic.partitions,
-            *_new_partitions(image, brokers, _new_replicas(topic, count, assignments, brokers)),
-        ]
-        grown = msgspec.structs.replace(topic, partitions=partitions)
-        if charge is not None:
-            charge(count - len(topic.partitions))
-            charge = None
-        if validate_only or await write_growth(metadata, grown, len(topic.partitions)):
-            return
+        replicas = _new_replicas(topic, growth.partitions, growth.assignments, brokers)
+        charge_once(growth.name, len(replicas))
+        total += len(replicas) - added.get(growth.name, 0)
+        added[growth.name] = len(replicas)
+        partitions = [*topic.partitions, *_new_partitions(image, brokers, replicas)]
+        return PlannedGrowth(msgspec.structs.replace(topic, partitions=partitions), present)
+
+    async def write(planned: Sequence[PlannedGrowth]) -> list[bool | KafkaError]:
+        return [True] * len(planned) if validate_only else await write_growths(metadata, planned, pause)
+
+    outcomes = await _change(growths, plan, write, pause)
+    return [outcome if isinstance(outcome, KafkaError) else outcome.topic for outcome in outcomes]
 
 
-async def delete_topic(
-    metadata: Metadata, *, name: str | None = None, topic_id: bytes | None = None, charge: Charge | None = None
-) -> TopicImage:
-    """Delete the topic with that name, or else with that id, and return its last image.
+async def grow_topic(
+    metadata: Metadata, name: str, count: int, assignments: Sequence[Sequence[int]] | None = None
+) -> None:
+    """Add partitions to one topic; see `grow_topics`. Raises `KafkaError`."""
+    (outcome,) = await grow_topics(metadata, [Growth(name, count, assignments)])
+    if isinstance(outcome, KafkaError):
+        raise outcome
 
-    Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, TOPIC_DELETION_DISABLED, KAFKA_STORAGE_ERROR.
+
+class Naming(NamedTuple):
+    """A topic as a client names it: by its name, or else by its id."""
+
+    name: str | None
+    topic_id: bytes = ZERO_UUID
+
+
+async def delete_topics(
+    metadata: Metadata,
+    namings: Sequence[Naming],
+    *,
+    charge: Charge | None = None,
+    pause: Pause = _no_pause,
+) -> list[TopicImage | KafkaError]:
+    """Delete topics, as many as fit with one transaction. Return the last image of each, or why it failed.
+
+    Awaits `pause` before each topic, and raises what it raises: then the topics that were not yet written stay.
+
+    The errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST (named earlier in `namings`, too),
+    KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, and those of `charge`. Raises `KafkaError` TOPIC_DELETION_DISABLED.
     """
     if not metadata.config.delete_topic_enable:
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, "delete.topic.enable is false")
-    while True:
-        topic = find_topic(metadata.image, name=name, topic_id=topic_id)
-        if charge is not None:
-            charge(len(topic.partitions))
-            charge = None
-        keys = metadata.keys
-        result = await metadata.commit(
-            (still(keys.topic_name(topic.name), topic.name_revision),),
-            (
-                Delete(keys.topic_name(topic.name)),
-                DeletePrefix(keys.topic(topic.topic_id)),
-                Delete(keys.topic_config(topic.name)),
-                deletion_record(metadata, topic),
-            ),
-        )
-        if result.ok:
-            return topic
+    naming_of: dict[bytes, Naming] = {}
+    charge_once = _once(charge)
+
+    def plan(naming: Naming) -> TopicImage:
+        topic = find_topic(metadata.image, name=naming.name, topic_id=naming.topic_id)
+        if naming_of.setdefault(topic.topic_id, naming) is not naming:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
+        charge_once(topic.name, len(topic.partitions))
+        return topic
+
+    return await _change(namings, plan, lambda topics: write_deletions(metadata, topics, pause), pause)
+
+
+async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id: bytes = ZERO_UUID) -> TopicImage:
+    """Delete one topic; see `delete_topics`. Raises `KafkaError`."""
+    (outcome,) = await delete_topics(metadata, [Naming(name, topic_id)])
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+async def _change(
+    wanted: Sequence[Wanted],
+    plan: Callable[[Wanted], Planned],
+    write: Callable[[Sequence[Planned]], Awaitable[Sequence[bool | KafkaError]]],
+    pause: Pause,
+) -> list[Planned | KafkaError]:
+    """Plan changes of topics and write them together; plan those again that are not written. Return each, or its error.
+
+    `plan` may raise `KafkaError`; `write` returns what `topic_writes` does.
+    """
+    outcomes: dict[int, Planned | KafkaError] = {}
+    while left := [index for index in range(len(wanted)) if index not in outcomes]:
+        planned: dict[int, Planned] = {}
+        for index in left:
+            await pause()
+            try:
+                planned[index] = plan(wanted[index])
+            except KafkaError as error:
+                outcomes[index] = error
+        for index, written in zip(planned, await write(list(planned.values())), strict=True):
+            if written is True:
+                outcomes[index] = planned[index]
+            elif written is not False:
+                outcomes[index] = written
+    return [outcomes[index] for index in range(len(wanted))]
+
+
+def _once(charge: Charge | None) -> Callable[[str, int], None]:
+    """Return a function that charges for each name once, because a topic may be planned again."""
+    charged: set[str] = set()
+
+    def charge_once(name: str, partitions: int) -> None:
+        if charge is not None and name not in charged:
+            charge(partitions)
+            charged.add(name)
+
+    return charge_once
 
 
 def find_topic(image: MetadataImage, *, name: str | None = None, topic_id: bytes | None = None) -> TopicImage:
