@@ -6,7 +6,7 @@
 | `fencing` | whether this broker may still act as a leader, after its session may have ended |
 | `partition_events` | the events of a partition: the high watermark has moved, records were appended |
 | `partition_changes` | the changes that a new metadata image makes to partitions, in order |
-| `log_creations` | the logs of new partitions, created on a disk thread, several in one job |
+| `log_changes` | the logs of new and deleted partitions, several in one job of a disk thread |
 | `reopening` | a new partition in the place of one whose log was restored to an earlier state |
 | `followers`, `replica_state` | the leader's view of its followers: how far each has fetched, and when |
 | `isr`, `isr_changes` | decisions about in-sync replicas; their changes in the metadata store |

@@ -33,7 +33,7 @@ from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.followers import Followers
-from odradek.broker.replication.log_creations import LogCreations
+from odradek.broker.replication.log_changes import LogChanges
 from odradek.broker.replication.lost_logs import LostLogs
 from odradek.broker.replication.partition import NO_LEADER, Partition
 from odradek.broker.replication.partition_changes import Change, PartitionChanges
@@ -73,7 +73,7 @@ class Partitions:
         self._node_id, self._log_dirs = node_id, log_dirs
         self._config, self._metrics = config, metrics
         self._purgatories, self._delayed_deletions = purgatories, deletions
-        self.threads, self._creations, self._image = threads, LogCreations(log_dirs, threads), MetadataImage()
+        self.threads, self._log_changes, self._image = threads, LogChanges(log_dirs, threads), MetadataImage()
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[bytes, dict[int, Partition]] = {}
         self._changing = PartitionChanges(tasks, clock)
@@ -286,7 +286,7 @@ class Partitions:
                 await self._set_log_aside(topic.name, index)
         try:
             config = self._config.log_config(topic.configs)
-            log = await self._creations.create(topic.name, index, topic.topic_id, config)
+            log = await self._log_changes.create(topic.name, index, topic.topic_id, config)
         except TransientDiskError:
             self._tasks.start("partition creation", self._create_later(topic.topic_id, index))
             raise
@@ -385,7 +385,7 @@ class Partitions:
             await self._delete_log(partition.topic, partition.index)
 
     async def _delete_log(self, topic: str, index: int) -> None:
-        await self.threads.run(self._log_dirs.delete_log, topic, index)
+        await self._log_changes.delete(topic, index)
 
     async def _set_log_aside(self, topic: str, index: int) -> None:
         await self.threads.run(self._log_dirs.set_log_aside, topic, index)

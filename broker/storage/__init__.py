@@ -8,6 +8,7 @@
 | `segmented_log`, `segments` | the segments of a log: appended to, read, truncated, swapped; their registry |
 | `segment`, `log_file` | one segment, and its `.log` file |
 | `batch_scan`, `log_slice` | walks over batches; a range of bytes to send |
+| `retirement` | taking deleted and stray logs out of their directory |
 | `durability` | the order of syncs, and the recovery point |
 | `retention`, `cleanable` | decisions: the segments that retention deletes, the log that compaction takes |
 | `cleaning_state` | mutual exclusion of compaction, retention and truncation of a log's old segments |

@@ -17,8 +17,9 @@ the directory offline for good (`disk_failure`); then `close` writes nothing, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 from odradek.broker.clock import Clock
@@ -37,7 +38,7 @@ from odradek.broker.storage.checkpoints.metadata_revision import (
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint, Partition
 from odradek.broker.storage.disk.deletions import DeletionJob, Deletions, check_for_others, remove_partition
 from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY, DescriptorCache
-from odradek.broker.storage.disk.disk_errors import TransientDiskError, is_name_error, is_transient
+from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.storage.disk.disk_failure import DiskFailure
 from odradek.broker.storage.disk.files import Files, OsFiles, Volume, make_directories
 from odradek.broker.storage.log import Log
@@ -68,6 +69,7 @@ from odradek.broker.storage.opening.log_opening import (
 )
 from odradek.broker.storage.opening.recovery import RecoverySummary
 from odradek.broker.storage.resources import LogResources, ignore_flush
+from odradek.broker.storage.retirement import RetiredLog, retire_logs
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.uuids import uuid_to_text
 
@@ -278,53 +280,46 @@ class LogDir:
         return log
 
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
-        """Remove a partition's log at once; `deletions.run_due` removes its files after `file.delete.delay.ms`.
+        """Remove the log of one partition at once; see `delete_logs`. Raises `KafkaError`."""
+        (job,) = self.delete_logs([(topic, partition)])
+        if isinstance(job, KafkaError):
+            raise job
+        return job
 
-        Raises UNKNOWN_TOPIC_OR_PARTITION if there is no such log, KAFKA_STORAGE_ERROR if its directory cannot be
-        renamed. If the disk has not failed (a mount point, say), the log stays, closed, and can be deleted again.
+    def delete_logs(self, partitions: Iterable[Partition]) -> list[DeletionJob | KafkaError]:
+        """Remove logs at once; `deletions.run_due` removes their files after `file.delete.delay.ms`.
+
+        Return for each the removal of its files, or its error, and raise, as `retire_logs` does.
         """
-        log, target = self._retire_log(topic, partition, deleted_directory)
-        return self.deletions.add(log.config.file_delete_delay_ms, directories=(target,))
+        return [
+            each
+            if isinstance(each, KafkaError)
+            else self.deletions.add(each.log.config.file_delete_delay_ms, directories=(each.path,))
+            for each in self._retire_logs(partitions, deleted_directory)
+        ]
 
     def set_log_aside(self, topic: str, partition: int) -> None:
         """Close a stray partition's log and rename its directory, which is kept but never opened again.
 
-        Raises as `delete_log` does.
+        Raises the errors of `retire_logs`.
         """
-        log, target = self._retire_log(topic, partition, stray_directory)
+        (retired,) = self._retire_logs([(topic, partition)], stray_directory)
+        if isinstance(retired, KafkaError):
+            raise retired
+        log, target = retired
         _LOG.warning("%s is not a log of this broker's partitions: renamed to %s", log.directory, target)
 
-    def _retire_log(self, topic: str, partition: int, new_name: Callable[[str, int, bytes], str]) -> tuple[Log, str]:
-        """Close a log and rename its directory; return the log, and the new path."""
-        self.failure.check()
-        log = self.logs.pop((topic, partition), None)
-        if log is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{partition}")
-        source = str(log.directory)  # the real name, which may end in -00 for partition 0
-        target = f"{self._path}/{new_name(topic, partition, self.resources.randomness.uuid())}"
-        try:
-            log.release()
-            self._files.rename(source, target)
-        except OSError as error:
-            if is_transient(error) or is_name_error(error):
-                self.logs[topic, partition] = log
-            if is_name_error(error):
-                _LOG.error("%s cannot be deleted: %s", source, error)
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{source} cannot be renamed: {error}") from error
-            raise self.failure.fail(f"renaming {log}", error) from error
-        try:
-            self._after_renaming(log)
-        except TransientDiskError:
-            pass  # it is renamed; if a power cut restores the old name now, it is renamed again
-        return log, target
+    def _retire_logs(
+        self, partitions: Iterable[Partition], new_name: Callable[[str, int, bytes], str]
+    ) -> list[RetiredLog | KafkaError]:
+        def new_path(partition: Partition) -> str:
+            return f"{self._path}/{new_name(*partition, self.resources.randomness.uuid())}"
 
-    def _after_renaming(self, log: Log) -> None:
-        try:
-            self._files.fsync_directory(self._path)
-        except OSError as error:
-            raise self.failure.fail(f"renaming {log}", error) from error
-        if log.cleaned_offset is not None:
-            self.checkpoint_cleaned_offsets()  # a new topic of that name must not inherit it
+        retired = retire_logs(self.logs, partitions, new_path, self._files, self.failure)
+        if any(isinstance(each, RetiredLog) and each.log.cleaned_offset is not None for each in retired):
+            with suppress(TransientDiskError):
+                self.checkpoint_cleaned_offsets()  # new topics of these names must not inherit them
+        return retired
 
     def volume(self) -> Volume:
         """The file system of the directory. Blocks. Raises KAFKA_STORAGE_ERROR."""

@@ -177,19 +177,41 @@ class LogDirs:
         return log
 
     def delete_log(self, topic: str, partition: int) -> DeletionJob:
-        """Remove a partition's log; see `LogDir.delete_log`."""
-        directory = self._directory_with(topic, partition)
-        job = directory.delete_log(topic, partition)
-        self._count(directory, -1)
-        del self.logs[topic, partition], self._directory_of[topic, partition]
+        """Remove the log of one partition; see `LogDir.delete_logs`. Raises `KafkaError`."""
+        (job,) = self.delete_logs([(topic, partition)])
+        if isinstance(job, KafkaError):
+            raise job
         return job
+
+    def delete_logs(self, partitions: Sequence[Partition]) -> list[DeletionJob | KafkaError]:
+        """Remove logs; see `LogDir.delete_logs`. The error of a directory that fails is that of each of its logs."""
+        outcomes: dict[int, DeletionJob | KafkaError] = {}
+        there: dict[LogDir, list[int]] = {}
+        for number, partition in enumerate(partitions):
+            try:
+                there.setdefault(self._directory_with(*partition), []).append(number)
+            except KafkaError as error:
+                outcomes[number] = error
+        for directory, numbers in there.items():
+            try:
+                jobs = directory.delete_logs([partitions[number] for number in numbers])
+            except KafkaError as error:
+                jobs = [error] * len(numbers)
+            for number, job in zip(numbers, jobs, strict=True):
+                outcomes[number] = job
+                if isinstance(job, DeletionJob):
+                    self._forget(partitions[number], directory)
+        return [outcomes[number] for number in range(len(partitions))]
 
     def set_log_aside(self, topic: str, partition: int) -> None:
         """Remove a stray partition's log, but keep its files; see `LogDir.set_log_aside`."""
         directory = self._directory_with(topic, partition)
         directory.set_log_aside(topic, partition)
+        self._forget((topic, partition), directory)
+
+    def _forget(self, partition: Partition, directory: LogDir) -> None:
         self._count(directory, -1)
-        del self.logs[topic, partition], self._directory_of[topic, partition]
+        del self.logs[partition], self._directory_of[partition]
 
     def _directory_with(self, topic: str, partition: int) -> LogDir:
         directory = self._directory_of.get((topic, partition))

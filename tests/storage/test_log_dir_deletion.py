@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,56 @@ def test_the_files_of_a_deleted_log_are_removed_after_the_delay(tmp_path: Path) 
     with pytest.raises(KafkaError) as error:
         log_dir.delete_log("t", 0)
     assert error.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    log_dir.close()
+
+
+class CountedSyncs(OsFiles):
+    """Counts the syncs of directories, by path; those with an error in `errors` fail."""
+
+    def __init__(self) -> None:
+        self.syncs: Counter[str] = Counter()
+        self.errors: dict[str, int] = {}
+
+    def fsync_directory(self, path: str) -> None:
+        self.syncs[path] += 1
+        if path in self.errors:
+            raise OSError(self.errors[path], os.strerror(self.errors[path]), path)
+        super().fsync_directory(path)
+
+
+def test_logs_that_are_deleted_together_share_a_sync_and_fail_alone(tmp_path: Path) -> None:
+    files = CountedSyncs()
+    log_dir = open_log_dir(tmp_path, files=files)
+    for index in range(4):
+        log_dir.create_log("t", index, TOPIC_ID, LogConfig())
+    files.syncs.clear()
+
+    outcomes = log_dir.delete_logs([("t", 0), ("t", 9), ("t", 2), ("t", 0)])
+
+    errors = {number: each.code for number, each in enumerate(outcomes) if isinstance(each, KafkaError)}
+    assert errors == dict.fromkeys((1, 3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert set(log_dir.logs) == {("t", 1), ("t", 3)}
+    assert files.syncs == {str(tmp_path): 1}
+    assert len(log_dir.deletions) == 2
+    log_dir.close()
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.EIO])
+def test_a_sync_after_a_deletion_fails_it_only_if_the_disk_has_failed(tmp_path: Path, code: int) -> None:
+    files = CountedSyncs()
+    log_dir = open_log_dir(tmp_path, files=files)
+    log_dir.create_log("t", 0, TOPIC_ID, LogConfig())
+    files.errors[str(tmp_path)] = code
+
+    if code == errno.EIO:
+        with pytest.raises(KafkaError):
+            log_dir.delete_logs([("t", 0)])
+    else:
+        assert len(log_dir.delete_logs([("t", 0)])) == len(log_dir.deletions) == 1
+
+    assert (log_dir.failure.error is not None) is (code == errno.EIO)
+    assert log_dir.logs == {}
+    files.errors.clear()
     log_dir.close()
 
 

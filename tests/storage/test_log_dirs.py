@@ -48,6 +48,28 @@ def test_a_new_log_goes_to_the_directory_with_the_fewest(tmp_path: Path) -> None
     log_dirs.close()
 
 
+def test_logs_of_several_directories_are_deleted_together(tmp_path: Path) -> None:
+    log_dirs = opened(tmp_path)
+    for index in range(9):
+        log_dirs.create_log("t", index, TOPIC_ID, CONFIG)
+    broken = log_dirs.directory_of("t", 1)
+    assert broken is not None
+    broken.failure.fail("a test", FAILURE)
+
+    outcomes = log_dirs.delete_logs([("t", index) for index in (0, 1, 2, 3, 10)])
+
+    codes = [each.code if isinstance(each, KafkaError) else ErrorCode.NONE for each in outcomes]
+    assert codes == [
+        ErrorCode.NONE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert sorted(index for _, index in log_dirs.logs) == [1, 4, 5, 6, 7, 8]
+    log_dirs.close()
+
+
 def test_logs_made_at_the_same_time_are_spread_as_well(tmp_path: Path) -> None:
     log_dirs = opened(tmp_path)
     with ThreadPoolExecutor(8) as pool:
