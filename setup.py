@@ -66,6 +66,7 @@ COMPILED = [
     "odradek/protocol/records/record_headers.py",
     "odradek/protocol/records/record_iterator.py",
     "odradek/protocol/records/record_runs.py",
+    "odradek/protocol/records/record_search.py",
     "odradek/protocol/varint.py",
 ]
 

@@ -13,7 +13,6 @@ decompressed, INVALID_RECORD if its records do not parse.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable
 from typing import Final, NamedTuple
 
@@ -53,9 +52,12 @@ class _Slow(NamedTuple):
 def handle(
     services: Services, context: RequestContext, request: ListOffsetsRequest
 ) -> Steps[ListOffsetsResponse | Awaitable[ListOffsetsResponse]]:
-    named: Counter[tuple[str, int]] = Counter()
+    named: set[tuple[str, int]] = set()
+    named_twice: set[tuple[str, int]] = set()
     for topic in request.topics:
-        named.update((topic.name, wanted.partition_index) for wanted in topic.partitions)
+        for wanted in topic.partitions:
+            key = (topic.name, wanted.partition_index)
+            (named_twice if key in named else named).add(key)
         yield
     budget = DecodingBudget(DECODED_BYTES)
     topics = []
@@ -70,7 +72,7 @@ def handle(
                 rows.append(_error_row(context.api_version, wanted, refused))
                 continue
             try:
-                if named[topic.name, wanted.partition_index] > 1:
+                if (topic.name, wanted.partition_index) in named_twice:
                     rows.append(ListOffsetsPartitionResponse(wanted.partition_index, ErrorCode.INVALID_REQUEST))
                     continue
                 rows.append(

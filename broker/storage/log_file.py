@@ -87,10 +87,14 @@ class LogFile:
             self.descriptors, self.descriptors.pin(self.path), position, length, self.base_offset, positions
         )
 
-    def read(self, batch: StoredBatch) -> bytes:
-        """All bytes of a batch."""
-        with self.slice(batch.position, batch.size) as data:
-            return data.read()
+    def read(self, batch: StoredBatch, max_bytes: int | None = None) -> bytes:
+        """The bytes of a batch: all, or up to `max_bytes` from its start."""
+        length = batch.size if max_bytes is None else min(batch.size, max_bytes)
+        descriptor = self.descriptors.pin(self.path)
+        try:
+            return self.descriptors.files.pread(descriptor.number, length, batch.position)
+        finally:
+            self.descriptors.unpin(descriptor)
 
     def batch_at(self, position: int) -> StoredBatch | None:
         """The batch that starts at `position`; None at the end."""

@@ -181,9 +181,11 @@ class LogReader(ABC):
         Raises KafkaError UNKNOWN_SERVER_ERROR or INVALID_RECORD for a batch that cannot be decoded, and
         DecompressionLimitError when the search exceeds the budget: then the caller repeats it on a thread.
         """
-        with self._disk("searching"):
-            start = self.log_start_offset
+        start = self.log_start_offset
+        try:  # as `_disk` does, which takes 1 µs more
             return self._segmented.search(lambda segments: find_by_timestamp(segments, timestamp, start, budget))
+        except (OSError, CorruptBatchError, CorruptIndexError) as error:
+            raise self._failed("searching", error) from error
 
     def max_timestamp_offset(self, budget: DecodingBudget | None = None) -> RecordPosition | None:
         """The same for the first record with the largest timestamp in the log; None if no record has a timestamp."""

@@ -8,6 +8,7 @@
 | `record_runs` | faster decoding of successive records of equal lengths |
 | `record_headers` | the headers of a record (KIP-82) |
 | `record_scan` | the keys and positions of records, and batches rebuilt from some of them, for compaction |
+| `record_search` | the first record of a batch with some time or a later one |
 | `record_validation` | the check of every record of a batch before a leader appends it |
 | `recompression` | a batch compressed with another codec |
 | `aborted_filter` | the batches that `read_committed` skips |

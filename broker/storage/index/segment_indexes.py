@@ -16,9 +16,11 @@ batch, and does not fail an append whose bytes are in the log already.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from itertools import chain
 from threading import RLock
 
-from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch
 from odradek.broker.storage.disk.disk_errors import is_transient
 from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.index.offset_index import OffsetIndex
@@ -180,21 +182,25 @@ class SegmentIndexes:
 
     def lookup_time(self, timestamp: int) -> TimestampOffset:
         """The last time entry at or below `timestamp`; `(-1, base offset)` if there is none."""
-        return self.locate_time(timestamp)[0]
+        return self.batches_of_time(timestamp)[0]
 
-    def locate_time(self, timestamp: int) -> tuple[TimestampOffset, int]:
-        """The same entry, and a position before which no record is newer than the entry.
+    def batches_of_time(self, timestamp: int) -> tuple[TimestampOffset, Iterator[StoredBatch]]:
+        """The same entry, and the batches of the log from one on before which no record is as new as the entry.
 
-        It is the position behind the batch of the entry, which was read to check the entry.
+        As a rule that is the batch of the entry, which was read to check the entry.
         """
+        size = self._log_file.size
         entry = self.times.lookup(timestamp)
+        if entry.timestamp == NO_TIMESTAMP:
+            return entry, self._log_file.batches()
         try:
-            return entry, 0 if entry.timestamp == NO_TIMESTAMP else self._check_time_entry(entry)
-        except CorruptIndexError as error:
+            return entry, self._batches_of(entry)
+        except (CorruptIndexError, CorruptBatchError) as error:
             with self.lock:
-                self._rebuild_because_of(error)
+                if self._log_file.size >= size:  # else it was just truncated, and nothing is wrong
+                    self._rebuild_because_of(error)
             entry = self.times.lookup(timestamp)
-            return entry, self.offsets.lookup(entry.offset).position
+            return entry, self._log_file.batches(self.offsets.lookup(entry.offset).position)
 
     # -------------------------------------------------------------------------------------------- checking, rebuilding
 
@@ -227,7 +233,7 @@ class SegmentIndexes:
     def _check_largest_timestamp(self) -> None:
         """Check the last time entry; a finished segment has one if its records have timestamps."""
         if self._times.count:
-            self._check_time_entry(self._times.last())
+            self._batches_of(self._times.last())
             return
         first = self._log_file.batch_at(0)
         if first is None or first.max_timestamp == NO_TIMESTAMP:
@@ -236,16 +242,18 @@ class SegmentIndexes:
             raise CorruptIndexError(f"{self._times.path} has no entries")
         self._rebuild()  # nothing is wrong: no entry was due yet
 
-    def _check_time_entry(self, entry: TimestampOffset) -> int:
-        """The position behind the batch that holds the entry's offset.
+    def _batches_of(self, entry: TimestampOffset) -> Iterator[StoredBatch]:
+        """The batches of the log from that with the entry's offset on.
 
         Raises `CorruptIndexError` unless the largest timestamp of that batch is the entry's.
         """
-        location = self.locate(entry.offset)
-        batch = None if location is None else self._log_file.batch_at(location[0])
-        if batch is None or batch.max_timestamp != entry.timestamp or batch.base_offset > entry.offset:
-            raise CorruptIndexError(f"{self._times.path} has {entry} where the log has {batch}")
-        return batch.position + batch.size
+        batches = self._log_file.batches(self.offsets.lookup(entry.offset).position)
+        for batch in batches:
+            if batch.last_offset >= entry.offset:
+                if batch.max_timestamp != entry.timestamp or batch.base_offset > entry.offset:
+                    raise CorruptIndexError(f"{self._times.path} has {entry} where the log has {batch}")
+                return chain((batch,), batches)
+        raise CorruptIndexError(f"{self._times.path} has {entry}, which is behind the log")
 
     def _rebuild_because_of(self, error: Exception) -> None:
         _LOG.warning("rebuilding the indexes of %s: %s", self._log_file, error)

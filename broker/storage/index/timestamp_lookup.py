@@ -12,17 +12,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.broker.storage.batch_scan import StoredBatch
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segments import Segments
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
-from odradek.protocol.records.batch_header import MAGIC, NO_TIMESTAMP, read_batch_header
+from odradek.protocol.records.batch_header import (
+    BATCH_HEADER_SIZE,
+    CODEC_BITS,
+    MAGIC,
+    NO_TIMESTAMP,
+    read_batch_header,
+)
 from odradek.protocol.records.message_set import iter_messages
-from odradek.protocol.records.record_iterator import Record, iter_section, records_section
+from odradek.protocol.records.record_iterator import records_section
+from odradek.protocol.records.record_search import find_record
 
 _LOG = logging.getLogger(__name__)
+
+_START_BYTES: Final = 2048
+"""Read of a batch before the rest: often enough without compression, because records are decoded one by one."""
 
 
 class DecodingBudget:
@@ -52,7 +62,7 @@ def find_by_timestamp(
 ) -> RecordPosition | None:
     """The first record from `start_offset` on with at least this timestamp.
 
-    Raises as `_records`.
+    Raises as `_first_at_least`.
     """
     for segment in segments.as_new_as(timestamp, start_offset):
         found = _find_in_segment(segment, timestamp, start_offset, budget)
@@ -66,7 +76,7 @@ def find_largest_timestamp(
 ) -> RecordPosition | None:
     """The first record with the largest timestamp in the segments from the one that may hold `start_offset` on.
 
-    None if no record has any. Raises as `_records`.
+    None if no record has any. Raises as `_first_at_least`.
     """
     segment = segments.newest(start_offset)
     timestamp, last_offset = segment.largest_timestamp()
@@ -91,10 +101,10 @@ def _find_in_segment(
     segment: Segment, timestamp: int, start_offset: int, budget: DecodingBudget | None
 ) -> RecordPosition | None:
     # The entry (T, o) says that records newer than T come behind o; records of exactly T may be at o.
-    indexed, position = segment.indexes.locate_time(timestamp)
-    if indexed.timestamp == timestamp or indexed.offset < start_offset:
-        position = segment.indexes.offsets.lookup(max(indexed.offset, start_offset)).position
-    for batch in segment.log.batches(position):
+    indexed, batches = segment.indexes.batches_of_time(timestamp)
+    if indexed.offset < start_offset:
+        batches = segment.log.batches(segment.indexes.offsets.lookup(start_offset).position)
+    for batch in batches:
         if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
             found = _first_at_least(segment, batch, timestamp, start_offset, budget)
             if found is not None:
@@ -105,41 +115,65 @@ def _find_in_segment(
 def _first_at_least(
     segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int, budget: DecodingBudget | None
 ) -> RecordPosition | None:
+    """The first record of a batch from `start_offset` on with at least this timestamp.
+
+    Raises DecompressionLimitError when its records are more than the budget, KafkaError UNKNOWN_SERVER_ERROR when they
+    cannot be decompressed, INVALID_RECORD when they are malformed.
+    """
     try:
-        for record in _records(segment, batch, budget):
-            if record.timestamp >= timestamp and record.offset >= start_offset:
-                return RecordPosition(record.timestamp, record.offset, batch.leader_epoch)
+        if batch.magic < MAGIC:
+            return _first_message(segment, batch, timestamp, start_offset, budget)
+        return _first_record(segment, batch, timestamp, start_offset, budget)
     except DecompressionLimitError as error:
         if budget is not None:
             raise
         raise _unreadable(ErrorCode.UNKNOWN_SERVER_ERROR, segment, batch, error) from error
     except RemoteProtocolError as error:
         raise _unreadable(ErrorCode.INVALID_RECORD, segment, batch, error) from error
+
+
+def _first_message(
+    segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int, budget: DecodingBudget | None
+) -> RecordPosition | None:
+    limit = None
+    if budget is not None:
+        budget.spend(batch.size)
+        limit = budget.left
+    for record in iter_messages(segment.log.read(batch), limit):
+        if record.timestamp >= timestamp and record.offset >= start_offset:
+            return RecordPosition(record.timestamp, record.offset, batch.leader_epoch)
     return None
 
 
-def _records(segment: Segment, batch: StoredBatch, budget: DecodingBudget | None) -> Iterable[Record]:
-    """The records of a batch, decoded one by one.
-
-    Raises DecompressionLimitError when they are more than the budget, KafkaError UNKNOWN_SERVER_ERROR when they cannot
-    be decompressed, RemoteProtocolError while iterating when they are malformed.
-    """
+def _first_record(
+    segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int, budget: DecodingBudget | None
+) -> RecordPosition | None:
+    start_bytes = min(batch.size, _START_BYTES)
     if budget is not None:
-        budget.spend(batch.size)
-    data = segment.log.read(batch)
-    limit = None if budget is None else budget.left
-    if batch.magic < MAGIC:
-        return iter_messages(data, limit)
+        budget.spend(start_bytes)
+    data = segment.log.read(batch, start_bytes)
     header = read_batch_header(data)
+    if start_bytes < batch.size:
+        if not header.attributes & CODEC_BITS:
+            try:
+                found = find_record(data[BATCH_HEADER_SIZE:], header, timestamp, start_offset)
+            except RemoteProtocolError:  # at the record that the end of `data` cuts off
+                found = None
+            if found is not None:
+                return RecordPosition(*found, batch.leader_epoch)
+        if budget is not None:
+            budget.spend(batch.size - start_bytes)
+        data = segment.log.read(batch)
     try:
-        records = records_section(data, 0, header, limit)
+        records = records_section(data, 0, header, None if budget is None else budget.left)
     except DecompressionLimitError:
         raise
     except RemoteProtocolError as error:
         raise _unreadable(ErrorCode.UNKNOWN_SERVER_ERROR, segment, batch, error) from error
     if budget is not None and header.codec:
         budget.spend(len(records))
-    return iter_section(records, header)
+    found = find_record(records, header, timestamp, start_offset)
+    return None if found is None else RecordPosition(*found, batch.leader_epoch)
 
 
 def _unreadable(code: ErrorCode, segment: Segment, batch: StoredBatch, error: Exception) -> KafkaError:
