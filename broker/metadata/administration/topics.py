@@ -148,9 +148,9 @@ async def grow_topics(
     Return each topic with its new partitions, or why it failed. Awaits `pause` before each topic, and raises what it
     raises: then the topics that were not yet written do not grow.
 
-    The errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR (too few
-    brokers or hosts are left), POLICY_VIOLATION (with this
-    topic more than `MAX_PARTITIONS` are new), KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, and those of `charge`.
+    The errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR
+    (too few brokers or hosts are left), POLICY_VIOLATION (with this topic more than `MAX_PARTITIONS` are new),
+    KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, and those of `charge`.
     """
     added: dict[str, int] = {}
     total = 0
