@@ -10,7 +10,7 @@ The broker runs until SIGTERM or SIGINT. Then it answers the requests that it ha
 nothing needs recovery, and exits with 0. If it cannot start or run, it prints a line for each problem on standard error
 and exits with 1. It exits with 2 if the command line is wrong.
 
-With num.workers above 1 this process is their supervisor (`odradek.broker.workers`), and starts the same command line
+With num.workers above 1 this process is their supervisor (`odradek.broker.workers`), and runs the same command line
 for each worker with `--worker`, which is not for users.
 """
 
@@ -42,7 +42,7 @@ from odradek.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from odradek.broker.broker import Broker
-    from odradek.broker.workers.link import Place
+    from odradek.broker.workers.link import Place, WorkerEnd
 
 _LOG = StructuredLogger("odradek.broker")
 _STARTING_FAILS_WITH = (LogDirRefusedError, MalformedFileError, StoreError, KafkaError, OSError)
@@ -64,6 +64,7 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
         print(f"odradek {_version()}")
         return 0
     place: Place | None = options.worker
+    link = None if place is None else _worker_end(place)
     try:
         of_all, config = _load(options)
     except ConfigError as error:
@@ -88,12 +89,11 @@ def main(arguments: Sequence[str], program: str = "python -m broker") -> int:
         _LOG.info("limit of descriptors raised", before=before, limit=limit)
     from odradek.broker.broker import Broker
 
-    if place is None:
+    if link is None:
         return run(Broker(config, read_only=options.read_only), options.explain)
-    from odradek.broker.workers.link import Report, WorkerEnd
+    from odradek.broker.workers.link import Report
     from odradek.broker.workers.owned_store import worker_of
 
-    link = WorkerEnd(place)
     broker = Broker(config, worker=worker_of(of_all))
     return run(broker, options.explain, partial(link.report, Report.STARTED), partial(link.report, Report.REFUSED))
 
@@ -117,11 +117,17 @@ def _load(options: argparse.Namespace) -> tuple[BrokerConfig, BrokerConfig]:
 
 
 def _supervise(config: BrokerConfig, arguments: Sequence[str]) -> int:
-    """Run a supervisor, see `workers.supervisor`; return the exit status."""
-    from odradek.broker.workers.supervisor import supervise
+    """Run a supervisor, and in the processes that it forks their workers; return the exit status."""
+    from odradek.broker.workers import supervisor
+    from odradek.broker.workers.first_processes import fork_workers
+    from odradek.broker.workers.link import Place
 
     try:
-        return asyncio.run(supervise(config, arguments))
+        supervisor.check(config)
+        forked = fork_workers(config.num_workers)
+        if isinstance(forked, Place):
+            return main([*arguments, "--worker", str(forked)])
+        return asyncio.run(supervisor.supervise(config, arguments, forked))
     except _STARTING_FAILS_WITH as error:
         return fail([error_text(error)])
 
@@ -262,6 +268,13 @@ def _explained_apis(text: str) -> frozenset[str]:
         return api_names(text.split(","))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _worker_end(place: Place) -> WorkerEnd:
+    """Wait until the supervisor lets this worker begin."""
+    from odradek.broker.workers.link import WorkerEnd
+
+    return WorkerEnd(place)
 
 
 def _place(text: str) -> Place:

@@ -13,8 +13,9 @@ between machines. `odradek.broker.config.workers` has the node ids, ports and di
 | module | what |
 |---|---|
 | `supervisor` | the processes of all workers, from the start to the stop |
-| `worker_process` | one worker: started by exec, and again after it has ended |
-| `link` | the socket between supervisor and worker: it has started, it was refused, the supervisor has died |
+| `first_processes` | the first process of each worker, forked |
+| `worker_process` | one worker: its process, and another one by exec after it has ended |
+| `link` | the socket between supervisor and worker: begin, started, refused; the end of either |
 | `owned_store` | the metadata store that the supervisor owns |
 | `layout` | which worker a partition belongs to: a pure function of the image |
 | `spread` | moves partitions to their workers, or finishes a move that was interrupted |

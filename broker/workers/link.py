@@ -1,6 +1,8 @@
 """The socket between the supervisor and one worker.
 
 ```
+supervisor ──► worker   b"g"  it may begin: the metadata store is there
+                        end   the supervisor has ended
 worker ──► supervisor   b"s"  it serves clients
                         b"r"  it must not start: another broker has its node id, or its log directories are another's
                         end   it has ended
@@ -18,11 +20,16 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from enum import Enum
 from threading import Thread
 from typing import Final, NamedTuple
 
-_PR_SET_PDEATHSIG: Final = 1  # of Linux's prctl.h
+_PR_SET_PDEATHSIG: Final = 1  # these are of Linux's prctl.h
+_PR_SET_NAME: Final = 15
+
+
+_BEGIN: Final = b"g"
 
 
 class Report(Enum):
@@ -54,25 +61,28 @@ class WorkerEnd:
     """The worker's end: a descriptor that it inherited."""
 
     def __init__(self, place: Place) -> None:
-        """From here on this process ends with the supervisor. Exits if that is dead already."""
+        """Return when the supervisor lets this worker begin. From here on this process ends with the supervisor.
+
+        Exits if that is dead already, or gives up.
+        """
         self._socket = socket.socket(fileno=place.descriptor)
         self._socket.set_inheritable(False)
         if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        else:
-            Thread(target=self._end_with_supervisor, daemon=True).start()
-        if os.getppid() != place.supervisor_pid:
+            prctl = ctypes.CDLL(None).prctl
+            prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            prctl(_PR_SET_NAME, b"worker %d" % place.number)  # what `ps -o comm` shows
+        if os.getppid() != place.supervisor_pid or self._socket.recv(1) != _BEGIN:
             sys.exit(1)
+        if sys.platform != "linux":
+            Thread(target=self._end_with_supervisor, daemon=True).start()
 
     def report(self, report: Report) -> None:
         """Send a report. A dead supervisor gets none; this process ends then anyway."""
-        try:
+        with suppress(OSError):
             self._socket.send(report.value)
-        except OSError:
-            pass
 
     def _end_with_supervisor(self) -> None:
-        self._socket.recv(1)  # nothing is ever sent
+        self._socket.recv(1)  # nothing more is ever sent
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -82,6 +92,7 @@ class SupervisorEnd:
     def __init__(self) -> None:
         self._socket, self._inherited = socket.socketpair()
         self._socket.setblocking(False)
+        self._inherited.set_inheritable(True)
 
     @property
     def for_worker(self) -> int:
@@ -90,6 +101,16 @@ class SupervisorEnd:
     def close_inherited(self) -> None:
         """Close the worker's descriptor in this process, so that the end of the worker is seen."""
         self._inherited.close()
+
+    def close_own(self) -> int:
+        """In a forked worker: close the supervisor's descriptor, and return the worker's."""
+        self._socket.close()
+        return self._inherited.detach()
+
+    def let_begin(self) -> None:
+        """Let the worker begin. Does nothing if it has ended."""
+        with suppress(OSError):
+            self._socket.send(_BEGIN)
 
     async def next_report(self) -> Report:
         """Wait for a report."""

@@ -1,7 +1,7 @@
 """The first process of `num.workers` ones: it starts the others, restarts them, stops them, and serves nobody.
 
 ```
-start   own and serve the metadata store, without etcd ─► start all workers
+start   fork all workers ─► own and serve the metadata store, without etcd ─► let them begin
 stop    SIGTERM, SIGINT ─► SIGTERM to all workers ─► wait for them ─► close the store
 ```
 
@@ -15,38 +15,45 @@ import asyncio
 import signal
 from collections.abc import Sequence
 
-from odradek.broker.clock import Clock, SystemClock
+from odradek.broker.clock import SystemClock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.startup.worker_directories import partitions_left_behind, refuse_unfinished
 from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.workers.first_processes import WaitingProcess
 from odradek.broker.workers.owned_store import served_store
 from odradek.broker.workers.worker_process import WorkerProcess, WorkerRefusedError
 
 _LOG = StructuredLogger(__name__)
 
 
-async def supervise(config: BrokerConfig, arguments: Sequence[str]) -> int:
-    """Run the workers of `config` until a signal; return the exit status.
-
-    `arguments` are those of the command line, which each worker gets. Raises `LogDirRefusedError` if partitions are not
-    where the workers would serve them; `StoreError`, `MalformedFileError` and `OSError` if the metadata store cannot be
-    served.
-    """
+def check(config: BrokerConfig) -> None:
+    """Raise `LogDirRefusedError` if partitions are not where the workers of `config` would serve them."""
     for reason in (refuse_unfinished(config), *partitions_left_behind(config)):
         if reason is not None:
             raise LogDirRefusedError(reason)
+
+
+async def supervise(config: BrokerConfig, arguments: Sequence[str], first: Sequence[WaitingProcess]) -> int:
+    """Run the workers of `config` until a signal; return the exit status.
+
+    `arguments` are those of the command line, which each worker gets; `first`: the processes of all of them, if they
+    are there already. Raises `StoreError`, `MalformedFileError` and `OSError` if the metadata store cannot be served.
+    """
     clock = SystemClock()
-    supervisor = _Supervisor(config.num_workers, arguments, clock)
+    processes = [
+        WorkerProcess(number, arguments, clock, first[number] if first else None)
+        for number in range(config.num_workers)
+    ]
     if config.metadata_etcd_endpoints:
-        return await supervisor.run()
+        return await _Supervisor(processes).run()
     async with served_store(config, clock) as failing:
-        return await supervisor.run(failing)
+        return await _Supervisor(processes).run(failing)
 
 
 class _Supervisor:
-    def __init__(self, count: int, arguments: Sequence[str], clock: Clock) -> None:
-        self._workers = [WorkerProcess(number, arguments, clock) for number in range(count)]
+    def __init__(self, workers: Sequence[WorkerProcess]) -> None:
+        self._workers = workers
 
     async def run(self, failing: asyncio.Task[None] | None = None) -> int:
         """Run the workers until a signal, or until one cannot start or `failing` ends; return the exit status."""

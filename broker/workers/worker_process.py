@@ -1,4 +1,4 @@
-"""One worker as its supervisor sees it: a process that is started by exec, and again after it has ended.
+"""One worker as its supervisor sees it: a process, and another one by exec after it has ended.
 
 ```
 start ─► serves ─► ends ─► pause ─► start …      the pause is 0.1 s, doubled up to 10 s; 0.1 s again after a minute
@@ -17,12 +17,14 @@ from typing import Final
 
 from odradek.broker.clock import Clock
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.workers.first_processes import WaitingProcess
 from odradek.broker.workers.link import Place, Report, SupervisorEnd
 
 _LOG = StructuredLogger(__name__)
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
+_ENDING_SECONDS: Final = 0.005
 _LASTS_SECONDS: Final = 60.0
 """A worker that ran for so long begins with the first pause again."""
 
@@ -32,14 +34,17 @@ class WorkerRefusedError(Exception):
 
 
 class WorkerProcess:
-    """Worker `number`, whose command line begins with `arguments`."""
+    """Worker `number`, whose command line begins with `arguments`; `first`: its process, if it is there already."""
 
-    def __init__(self, number: int, arguments: Sequence[str], clock: Clock) -> None:
+    def __init__(
+        self, number: int, arguments: Sequence[str], clock: Clock, first: WaitingProcess | None = None
+    ) -> None:
         self._number = number
         self._arguments = arguments
         self._clock = clock
         self._log = _LOG.bind(worker=number)
-        self._process: asyncio.subprocess.Process | None = None
+        self._first = first
+        self._pid: int | None = None
         self._stopping = asyncio.Event()
         self._serves = False
         self._has_served = False
@@ -73,35 +78,41 @@ class WorkerProcess:
     def stop(self) -> None:
         """Let the process stop as a broker does, and start no other."""
         self._stopping.set()
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(signal.SIGTERM)
+        if self._pid is not None:
+            os.kill(self._pid, signal.SIGTERM)
 
     async def _run(self) -> int:
-        link = SupervisorEnd()
         self._serves = False
+        process = self._first or self._start()
+        self._first, self._pid = None, process.pid
+        self._log.info("worker begins", pid=process.pid)
         try:
-            self._process = process = await self._start(link)
-            link.close_inherited()
             if self._stopping.is_set():
                 self.stop()
-            is_refused = await self._follow(link)
-            status = await process.wait()
+            process.link.let_begin()
+            is_refused = await self._follow(process.link)
+            status = await self._end(process.pid)
         finally:
-            link.close()
+            process.link.close()
         if is_refused or (self._number == 0 and not self._has_served and not self._stopping.is_set()):
             raise WorkerRefusedError
         return status
 
-    async def _start(self, link: SupervisorEnd) -> asyncio.subprocess.Process:
-        paths = os.pathsep.join(map(os.path.abspath, sys.path))  # also where the packages lie in a checkout
+    def _start(self) -> WaitingProcess:
+        link = SupervisorEnd()
         place = Place(self._number, link.for_worker, os.getpid())
-        return await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", "odradek.broker", *self._arguments, "--worker", str(place),
-            stdin=asyncio.subprocess.DEVNULL,
-            pass_fds=(link.for_worker,),
-            env={**os.environ, "PYTHONPATH": paths},
-            process_group=0,  # Ctrl-C reaches the supervisor alone, which stops its workers
-        )  # fmt: skip
+        command = [sys.executable, "-P", "-m", "odradek.broker", *self._arguments, "--worker", str(place)]
+        paths = os.pathsep.join(map(os.path.abspath, sys.path))  # also where the packages lie in a checkout
+        pid = os.posix_spawn(sys.executable, command, {**os.environ, "PYTHONPATH": paths}, setpgroup=0)
+        link.close_inherited()
+        return WaitingProcess(pid, link)
+
+    async def _end(self, pid: int) -> int:
+        """Wait for the end of a process that has closed its link; return its exit status, or minus a signal."""
+        while (status := _exit_status(pid)) is None:  # noqa: ASYNC110 - milliseconds, after the end of its link
+            await asyncio.sleep(_ENDING_SECONDS)
+        self._pid = None
+        return status
 
     async def _follow(self, link: SupervisorEnd) -> bool:
         """Return when the process has ended, or is about to: whether it was refused, and has never served before."""
@@ -109,10 +120,16 @@ class WorkerProcess:
         while (report := await link.next_report()) is not Report.ENDED:
             if report is Report.STARTED:
                 self._serves = self._has_served = True
-                self._log.info("worker serves", pid=self._process.pid if self._process else -1)
+                self._log.info("worker serves")
             else:
                 is_refused = not self._has_served
         return is_refused
+
+
+def _exit_status(pid: int) -> int | None:
+    """Return the exit status of a child process, or minus a signal; None while it runs."""
+    found, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if found else None
 
 
 def _status_text(status: int) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +17,8 @@ from tests.cluster.brokers import ask, wait_until
 from tests.peers import odradek
 from tests.peers.server import Server, consecutive_ports
 
-_STATE, _PARENT = 0, 1
-"""Fields of /proc/<pid>/stat after the name of the program."""
+_STATE = 0
+"""A field of /proc/<pid>/stat after the name of the program."""
 
 
 class Probe(NamedTuple):
@@ -83,14 +83,10 @@ class Machine:
             return Probe(0, str(error))
 
     def pids(self) -> dict[int, int]:
-        """The process ids of the workers that run, by number."""
-        found = {}
-        for directory in Path("/proc").iterdir():
-            with suppress(OSError, ValueError):
-                if directory.name.isdigit() and _stat(int(directory.name))[_PARENT] == str(self.server.process.pid):
-                    command = (directory / "cmdline").read_bytes().split(b"\0")
-                    found[int(command[command.index(b"--worker") + 1].partition(b":")[0])] = int(directory.name)
-        return found
+        """The process ids of the workers that run, by number, as the supervisor has logged them."""
+        begun = re.findall(r"worker begins worker=(\d+) pid=(\d+)", self.server.printed())
+        found = {int(worker): int(pid) for worker, pid in begun}
+        return {worker: pid for worker, pid in found.items() if is_running(pid)}
 
     def kill(self, worker: int) -> None:
         """SIGKILL one worker, and return when its supervisor has started another one that serves."""
