@@ -24,6 +24,8 @@ _LOG = StructuredLogger(__name__)
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
+_NOT_STARTED: Final = 127
+"""The status of a shell's command that cannot be started."""
 _ENDING_SECONDS: Final = 0.005
 _LASTS_SECONDS: Final = 60.0
 """A worker that ran for so long begins with the first pause again."""
@@ -83,7 +85,11 @@ class WorkerProcess:
 
     async def _run(self) -> int:
         self._serves = False
-        process = self._first or self._start()
+        try:
+            process = self._first or self._start()
+        except OSError as error:  # no memory or descriptors: there may be some again
+            self._log.error("worker cannot be started", reason=str(error))
+            return _NOT_STARTED
         self._first, self._pid = None, process.pid
         self._log.info("worker begins", pid=process.pid)
         try:
