@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,6 +72,8 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
 async def _brokers(admin: Admin, arguments: argparse.Namespace) -> int:
     cluster = await admin.describe_cluster()
     # A call for each: the answers of the others are not lost if one does not answer.
+    import asyncio  # not at the top: --help needs none of it
+
     rows = await asyncio.gather(*[_broker_row(admin, broker, arguments.timeout_ms) for broker in cluster.brokers])
     columns = ["broker", "host", "port", "rack", "worker"]
     if arguments.json:

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import py4j
+from py4j import java_gateway, protocol
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JJavaError
 
@@ -39,12 +40,16 @@ class JavaMachine:
         self._gateway = JavaGateway(
             gateway_parameters=GatewayParameters(port=int(port), auth_token=token, auto_convert=True)
         )
+        # PySpark's session of an earlier test has replaced it by one that asks Spark's machine about every exception.
+        self._replaced = java_gateway.get_return_value
+        java_gateway.get_return_value = protocol.get_return_value
         self._throw_on_exit()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        java_gateway.get_return_value = self._replaced
         self._gateway.shutdown()
         self._process.kill()  # Kafka's clients may have left threads behind
         self._process.wait()

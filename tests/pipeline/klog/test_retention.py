@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import pytest
 
@@ -25,7 +26,8 @@ PARTITION = TopicPartition("orders", 0)
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses between attempts, which take no time."""
     found: list[float] = []
-    monkeypatch.setattr(klog_segments.time, "sleep", found.append)
+    # Not time.sleep itself: a thread of an earlier test that sleeps in a loop would run without a pause.
+    monkeypatch.setattr(klog_segments, "time", SimpleNamespace(sleep=found.append))
     return found
 
 

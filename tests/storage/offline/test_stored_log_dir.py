@@ -60,7 +60,7 @@ def spoil_everything_derived(path: Path) -> None:
     for derived in (*path.glob("*/*.*index"), *path.glob("*/*.snapshot"), *path.glob("*/leader-epoch-checkpoint")):
         derived.write_bytes(GARBAGE)
     for checkpoint in path.glob("*-checkpoint"):
-        checkpoint.write_bytes(b"")
+        checkpoint.write_bytes(GARBAGE)
 
 
 def leave_things_lying_about(path: Path) -> None:
