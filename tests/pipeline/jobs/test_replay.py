@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs import JobError, replay
 from odradek.pipeline.jobs.parquet_records import stored_records
 from odradek.pipeline.jobs.replay import delay_until_due, in_order, with_due_times
 from tests.pipeline.frames import frame, record
@@ -31,8 +31,9 @@ def test_records_are_delayed_and_none_is_lost() -> None:
 
 def test_time_starts_at_the_first_record(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(time, "sleep", lambda seconds: now.append(now.pop() + seconds))
+    # Of the module alone: threads of earlier tests sleep, too.
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds))
+    monkeypatch.setattr(replay, "time", clock)
 
     def batches() -> Iterator[pa.RecordBatch]:
         now[0] += 60  # Spark takes a minute to sort
