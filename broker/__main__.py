@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker import build_info
+from odradek.broker.command_line import add_override, fail
 from odradek.broker.config import BrokerConfig, ConfigError, workers
 from odradek.broker.descriptor_budget import raise_limit
 from odradek.broker.inspection.text import error_text
@@ -242,13 +243,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_override(parser: argparse.ArgumentParser, help_text: str) -> None:
-    """Add the option `--override`, a list of names and values."""
-    parser.add_argument(
-        "--override", metavar="NAME=VALUE", action="append", default=[], type=_assignment, help=help_text
-    )
-
-
 def add_explain(parser: argparse.ArgumentParser) -> None:
     """Add the option `--explain`, for `run`."""
     parser.add_argument(
@@ -281,21 +275,6 @@ def _place(text: str) -> Place:
     from odradek.broker.workers.link import Place
 
     return Place.parse(text)
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE. Raises ArgumentTypeError."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip(), value.strip()
-
-
-def fail(problems: list[str]) -> int:
-    """Print a line for each problem, and return the exit status of a failure."""
-    for problem in problems:
-        print(f"odradek: {problem}", file=sys.stderr)
-    return 1
 
 
 if __name__ == "__main__":

@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from odradek.broker.__main__ import add_explain, add_override, fail, run
+from odradek.broker.__main__ import add_explain, run
 from odradek.broker.broker import Broker
+from odradek.broker.command_line import add_override, fail
 from odradek.broker.config import ConfigError
 from odradek.broker.structured_logging import configure
 

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 from odradek.broker.clock import Clock, SystemClock
+from odradek.broker.command_line import add_config, fail, pipe_closed
 from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.inspection.text import error_text
 from odradek.broker.metadata.store.store import StoreError
@@ -40,7 +40,6 @@ from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.protocol.errors import KafkaError
 
 _FAILS_WITH: Final = (StoreError, LogDirRefusedError, MalformedFileError, KafkaError, OSError)
-_PIPE_CLOSED: Final = 141
 
 _HELP: Final = {
     "show": "print cluster, brokers and topics, and whether a broker with this configuration may join",
@@ -56,15 +55,14 @@ def main(arguments: Sequence[str], program: str = "odradek metadata") -> int:
     try:
         config = BrokerConfig.load(options.config, dict(options.override))
     except ConfigError as error:
-        return _fail(error.problems)
+        return fail(error.problems)
     try:
         status = asyncio.run(_run(options, config, SystemClock()))
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it again at exit
-        return _PIPE_CLOSED
+        return pipe_closed()
     except _FAILS_WITH as error:
-        return _fail([error_text(error)])
+        return fail([error_text(error)])
     return status
 
 
@@ -96,15 +94,7 @@ def _parser(program: str) -> argparse.ArgumentParser:
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
-    parser.add_argument("--config", metavar="FILE", help="the broker's .properties file")
-    parser.add_argument(
-        "--override",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        type=_assignment,
-        help="a property, in place of the file's; may be repeated",
-    )
+    add_config(parser)
     if command == "dump":
         parser.add_argument(
             "prefix", metavar="PREFIX", nargs="?", default="", help="only keys that start so: topics/names/"
@@ -117,16 +107,3 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
             action="store_true",
             help="the broker makes topics of the logs in its directories when it starts",
         )
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip(), value.strip()
-
-
-def _fail(problems: Sequence[str]) -> int:
-    for problem in problems:
-        print(f"odradek: {problem}", file=sys.stderr)
-    return 1

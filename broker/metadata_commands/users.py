@@ -37,6 +37,7 @@ from pathlib import Path
 from typing import Final
 
 from odradek.broker.clock import Clock, SystemClock
+from odradek.broker.command_line import fail, pipe_closed
 from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.inspection.text import error_text, print_table
 from odradek.broker.metadata.administration.scram_users import LONGEST_NAME
@@ -66,7 +67,6 @@ from odradek.protocol.sasl.scram import (
 )
 
 _INTERRUPTED: Final = 130
-_PIPE_CLOSED: Final = 141
 _LONGEST_PASSWORD: Final = 4096
 """Characters, inclusive; a message of PLAIN or SCRAM has at most 16 KiB."""
 _ACTIONS: Final = {
@@ -94,12 +94,11 @@ def main(arguments: Sequence[str], program: str = "odradek users") -> int:
         asyncio.run(_run(options, password, config, SystemClock()))
         sys.stdout.flush()
     except ConfigError as error:
-        return _fail(error.problems)
+        return fail(error.problems)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it again at exit
-        return _PIPE_CLOSED
+        return pipe_closed()
     except _FAILS_WITH as error:
-        return _fail([error_text(error)])
+        return fail([error_text(error)])
     except KeyboardInterrupt:
         return _INTERRUPTED
     return 0
@@ -265,9 +264,3 @@ def _with_action_first(arguments: Sequence[str]) -> list[str]:
         if word in _ACTIONS and (at == 0 or words[at - 1] not in ("--config", "--override")):
             return [word, *words[:at], *words[at + 1 :]]
     return words
-
-
-def _fail(problems: Sequence[str]) -> int:
-    for problem in problems:
-        sys.stderr.write(f"odradek: {problem}\n")
-    return 1

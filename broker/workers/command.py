@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -29,6 +28,7 @@ from typing import Final
 import msgspec
 
 from odradek.broker.clock import Clock, SystemClock
+from odradek.broker.command_line import add_config, fail, pipe_closed
 from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.config.workers import log_directory
 from odradek.broker.inspection.text import error_text, print_table
@@ -50,7 +50,6 @@ from odradek.broker.workers.stored import Stored, read_stored, stored_from
 from odradek.protocol.plural import pluralize
 
 _FAILS_WITH: Final = (SpreadRefusedError, LogDirRefusedError, MalformedFileError, StoreError, OSError)
-_PIPE_CLOSED: Final = 141
 
 
 class WorkerRow(msgspec.Struct):
@@ -86,25 +85,16 @@ def main(arguments: Sequence[str], program: str = "odradek workers") -> int:
         asyncio.run(_run(options, config, SystemClock()))
         sys.stdout.flush()
     except ConfigError as error:
-        return _fail(error.problems)
+        return fail(error.problems)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it again at exit
-        return _PIPE_CLOSED
+        return pipe_closed()
     except _FAILS_WITH as error:
-        return _fail([error_text(error)])
+        return fail([error_text(error)])
     return 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", metavar="FILE", help="the broker's .properties file")
-    parser.add_argument(
-        "--override",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        type=_assignment,
-        help="a property, in place of the file's; may be repeated",
-    )
+    add_config(parser)
     parser.add_argument(
         "--spread",
         action="store_true",
@@ -214,16 +204,3 @@ def _print(report: Report, took_ms: float) -> None:
         print(f"num.workers = {report.num_workers}: --spread would move {pluralize(report.to_move, 'partition')}.")
     for sentence in report.remaining or ():
         print(f"{sentence}.")
-
-
-def _assignment(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip(), value.strip()
-
-
-def _fail(problems: Sequence[str]) -> int:
-    for problem in problems:
-        print(f"odradek: {problem}", file=sys.stderr)
-    return 1
