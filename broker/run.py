@@ -189,7 +189,7 @@ class Run:
             self._gauges,
             self._clock,
             stack,
-            Probes(self._why_not_ready, self._why_ill, self._remark),
+            Probes(self._why_not_ready, self._why_unhealthy, self._remark),
             self._tls.get(METRICS_PORT),
             port=self.config.metrics_port or self._ports.metrics,
         )
@@ -283,8 +283,8 @@ class Run:
             return self._readiness.reason
         return self._siblings.why_not_ready(self.services.metadata.image)
 
-    def _why_ill(self) -> str | None:
-        return self._siblings.why_ill(self.services.metadata.image) if self._gauges.state == RUNNING else None
+    def _why_unhealthy(self) -> str | None:
+        return self._siblings.why_unhealthy(self.services.metadata.image) if self._gauges.state == RUNNING else None
 
     def _remark(self) -> str | None:
         reason = None if self._partitions is None else self.services.metadata.why_frozen

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from benchmarks.side_by_side import load
 from benchmarks.side_by_side.contest import PROPERTIES, Contest, Side, sides, with_cpu
-from benchmarks.side_by_side.raw import FETCHES, FILL, FILL_BYTES, Fetch, of_size, walk_frames
+from benchmarks.side_by_side.raw import FETCHES, FILL, FILL_BYTES, PRODUCES, Fetch, Produce, of_size, walk_frames
 from benchmarks.side_by_side.results import Row, Sample
 from tests.workers.machine import Machine
 
@@ -24,22 +24,8 @@ WORKERS = 2
 ONE, TWO = "one process", "two workers"
 
 
-class Produce(NamedTuple):
-    """A load of Produce: connections, requests in flight on each, records and bytes of a value in a batch."""
-
-    work: str
-    connections: int
-    in_flight: int
-    records: int
-    value_bytes: int
-
-
-PRODUCES = (
-    Produce("produce 100 B, 64×1", 64, 1, 1, 100),
-    Produce("produce 100 B, 8×8", 8, 8, 1, 100),
-    Produce("produce 16 KiB batches, 4×4", 4, 4, 16, 1000),
-    Produce("produce 256 KiB batches, 4×1", 4, 1, 256, 1000),
-)
+_WORKS = ("produce 100 B, 64×1", "produce 100 B, 8×8", "produce 16 KiB batches, 4×4", "produce 256 KiB batches, 4×1")
+PRODUCED = [each for work in _WORKS for each in PRODUCES if each.work == work]
 FETCHED = (FETCHES[0]._replace(work="fetch 1 MiB, 4 connections", connections=4), FETCHES[-1])
 
 
@@ -103,7 +89,7 @@ def _loads(contest: Contest, *, quick: bool) -> Iterator[Row]:
         TemporaryDirectory(prefix="side-by-side-") as directory,
         WorkersContest(Path(directory), tree=contest.tree, rounds=contest.rounds, seconds=contest.seconds) as workers,
     ):
-        for wanted in PRODUCES[:3] if quick else PRODUCES:
+        for wanted in PRODUCED[:3] if quick else PRODUCED:
             yield from _produce(workers, wanted)
         for fetched in FETCHED[1:] if quick else FETCHED:
             yield from _fetch(workers, fetched)

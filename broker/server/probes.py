@@ -13,10 +13,10 @@ def _nothing() -> str | None:
 class Probes(NamedTuple):
     """Each returns a reason, or None.
 
-    `not_ready`: why clients cannot be served; `ill`: why the process should be restarted; `remark`: what needs an
+    `not_ready`: why clients cannot be served; `unhealthy`: why the process should be restarted; `remark`: what needs an
     operator, although clients can be served.
     """
 
     not_ready: Callable[[], str | None]
-    ill: Callable[[], str | None] = _nothing
+    unhealthy: Callable[[], str | None] = _nothing
     remark: Callable[[], str | None] = _nothing

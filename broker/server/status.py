@@ -48,10 +48,10 @@ def status_server(
         return Response(body, content_type=content_type)
 
     async def health(_: Request) -> Response:
-        reason = probes.ill()
+        reason = probes.unhealthy()
         if reason is None:
             return Response(b"ok\n")
-        text = "ill\n" if guard is not None else f"ill: {reason}\n"
+        text = "unhealthy\n" if guard is not None else f"unhealthy: {reason}\n"
         return Response(text.encode(), HTTPStatus.SERVICE_UNAVAILABLE)
 
     async def readiness(_: Request) -> Response:

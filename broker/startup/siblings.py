@@ -24,7 +24,7 @@ class Siblings:
         missing = [number for node, number in self._numbers.items() if node not in image.brokers]
         return f"{_workers(missing)} not serve" if missing else None
 
-    def why_ill(self, image: MetadataImage) -> str | None:
+    def why_unhealthy(self, image: MetadataImage) -> str | None:
         """Return which workers have served before and are gone, None if none is. They may start again any moment."""
         self._seen |= self._numbers.keys() & image.brokers.keys()
         gone = [number for node, number in self._numbers.items() if node in self._seen and node not in image.registered]
