@@ -96,6 +96,23 @@ async def test_accepted_connections_are_kept_alive_and_send_at_once(serve: Serve
         assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
+@pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="the system has no choice of congestion controls")
+async def test_connections_of_this_machine_are_not_paced(serve: Serve) -> None:
+    serving = await serve()
+    local = await serving.connect()
+    other = await serving.connect(source="127.0.0.5")  # another address stands for another machine
+    for client in (local, other):
+        await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    controls = {}
+    for connection in serving.connections:
+        with socket.socket(fileno=os.dup(connection.fileno())) as accepted:
+            control = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        controls[connection.context.peer_address[0]] = control.rstrip(b"\0")
+    with socket.socket() as unused:
+        default = unused.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+    assert controls == {"127.0.0.1": b"reno", "127.0.0.5": default}
+
+
 async def test_accepting_continues_after_descriptors_were_exhausted(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
