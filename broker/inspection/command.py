@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import sys
 from collections.abc import Sequence
 
 import msgspec
 
 from odradek.broker.clock import Clock, SystemClock
+from odradek.broker.command_line import fail, pipe_closed
 from odradek.broker.inspection.findings import collected
 from odradek.broker.inspection.listing import items, print_items
 from odradek.broker.inspection.problem import Problem
@@ -39,7 +39,6 @@ from odradek.protocol.errors import KafkaError, RemoteProtocolError
 from odradek.protocol.plural import pluralize
 
 _UNREADABLE = (OSError, MalformedFileError, CorruptBatchError, KafkaError, RemoteProtocolError)
-_PIPE_CLOSED = 141  # a shell's status for a program that SIGPIPE ended
 _MAX_PROBLEMS = 10_000  # printed and stored; the rest is only counted: garbage has as many as it has batches
 
 
@@ -49,8 +48,7 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
         status = inspect(arguments, program) if name == "inspect" else verify(arguments, program=program)
         sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it again at exit
-        return _PIPE_CLOSED
+        return pipe_closed()
     return status
 
 
@@ -84,7 +82,7 @@ def inspect(arguments: Sequence[str], program: str = "python -m broker inspect")
     except BrokenPipeError:
         raise
     except _UNREADABLE as error:
-        return _fail(error)
+        return fail([error_text(error)])
     return 0
 
 
@@ -124,7 +122,7 @@ def verify(arguments: Sequence[str], clock: Clock | None = None, program: str = 
         raise
     except OSError as error:
         bar.clear()
-        return _fail(error)
+        return fail([error_text(error)])
     bar.clear()
     if options.json:
         print(msgspec.json.encode({**msgspec.to_builtins(outcome), "found": problems}).decode())
@@ -141,8 +139,3 @@ def _outcome_text(outcome: Outcome, seconds: float) -> str:
         f" {size_text(outcome.bytes)} in {seconds:.1f} s ({size_text(outcome.bytes / max(seconds, 1e-9))}/s):"
         f" {problems}"
     )
-
-
-def _fail(error: Exception) -> int:
-    print(f"odradek: {error_text(error)}", file=sys.stderr)
-    return 1

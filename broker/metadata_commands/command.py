@@ -29,11 +29,12 @@ from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.command_line import add_config, fail, pipe_closed
 from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.inspection.text import error_text
+from odradek.broker.metadata.store.opening import shared_store
 from odradek.broker.metadata.store.store import StoreError
 from odradek.broker.metadata_commands.accept_backup import accept_backup
 from odradek.broker.metadata_commands.create_cluster import create_cluster
 from odradek.broker.metadata_commands.dump import lines
-from odradek.broker.metadata_commands.opened_store import read_metadata, shared_store
+from odradek.broker.metadata_commands.opened_store import read_metadata
 from odradek.broker.metadata_commands.show import show
 from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.log_dir import LogDirRefusedError

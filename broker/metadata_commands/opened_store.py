@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +11,9 @@ from odradek.broker.metadata.cluster_record import StoreState
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.image_builder import load_image
 from odradek.broker.metadata.keys import Keys
-from odradek.broker.metadata.store.opening import open_store
+from odradek.broker.metadata.store.opening import shared_store
 from odradek.broker.metadata.store.sqlite import FILE_NAME, read_file
-from odradek.broker.metadata.store.store import KV, MetadataStore, StoreFailedError
+from odradek.broker.metadata.store.store import KV, MetadataStore
 from odradek.broker.metadata.values import ClusterRecord, decode_cluster, decode_known
 
 
@@ -40,22 +38,6 @@ class StoredMetadata(NamedTuple):
     def image(self) -> MetadataImage:
         """Return the image that a broker would have. Raises `StoreError` for a value that cannot be read."""
         return load_image(self.keys, MetadataImage(), self.kvs, self.revision).after
-
-
-@asynccontextmanager
-async def shared_store(config: BrokerConfig, clock: Clock) -> AsyncIterator[MetadataStore]:
-    """Open the store in etcd. Raises `StoreError` if it cannot be used, or if the configuration names none."""
-    if not config.metadata_etcd_endpoints:
-        raise StoreFailedError(
-            "metadata.etcd.endpoints is not set: the metadata of a broker alone are in its first log directory, and"
-            " need no repair"
-        )
-    store = await open_store(config, Path(), clock)
-    try:
-        await store.check(Keys(config.metadata_etcd_namespace).prefix)
-        yield store
-    finally:
-        await store.close()
 
 
 async def read_metadata(config: BrokerConfig, clock: Clock) -> StoredMetadata:

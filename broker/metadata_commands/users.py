@@ -44,12 +44,13 @@ from odradek.broker.metadata.administration.scram_users import LONGEST_NAME
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.scram_users import ScramUser, decode_scram_user
 from odradek.broker.metadata.store.commit import commit
+from odradek.broker.metadata.store.opening import shared_store
 from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore
 from odradek.broker.metadata.store.store import Delete, MetadataStore, Op, Put, StoreError, absent, read_key, unchanged
 from odradek.broker.metadata.values import encode
 from odradek.broker.metadata_commands.command import add_arguments as add_config_arguments
 from odradek.broker.metadata_commands.directories import locked
-from odradek.broker.metadata_commands.opened_store import read_metadata, shared_store
+from odradek.broker.metadata_commands.opened_store import read_metadata
 from odradek.broker.randomness import SystemRandomness
 from odradek.broker.security.authentication.unknown_users import salt_from
 from odradek.broker.startup.metadata_store import check_alone

@@ -33,7 +33,7 @@ from odradek.broker.config import BrokerConfig, ConfigError
 from odradek.broker.config.workers import log_directory
 from odradek.broker.inspection.text import error_text, print_table
 from odradek.broker.metadata.keys import Keys
-from odradek.broker.metadata.store.opening import open_store
+from odradek.broker.metadata.store.opening import shared_store
 from odradek.broker.metadata.store.shared.server import FILE_NAME as SOCKET_NAME
 from odradek.broker.metadata.store.shared.socket_file import ListeningSocket
 from odradek.broker.metadata.store.sqlite import FILE_NAME, SqliteStore, read_file
@@ -122,27 +122,17 @@ async def _read(config: BrokerConfig, clock: Clock) -> Stored:
     """Read the metadata, also beside a running broker. Raises `StoreError`."""
     keys = Keys(config.metadata_etcd_namespace)
     if config.metadata_etcd_endpoints:
-        async with _etcd(config, clock) as store:
+        async with shared_store(config, clock) as store:
             return await read_stored(store, keys)
     kvs, revision = read_file(Path(config.log_dirs[0]) / FILE_NAME)
     return stored_from(keys, [kv for kv in kvs if kv.key.startswith(keys.prefix + b"/")], revision)
 
 
 @asynccontextmanager
-async def _etcd(config: BrokerConfig, clock: Clock) -> AsyncIterator[MetadataStore]:
-    store = await open_store(config, Path(), clock)
-    try:
-        await store.check(Keys(config.metadata_etcd_namespace).prefix)
-        yield store
-    finally:
-        await store.close()
-
-
-@asynccontextmanager
 async def _own_store(config: BrokerConfig, machine: Machine, clock: Clock) -> AsyncIterator[MetadataStore]:
     """Open the store for changes: in etcd, or the file that a supervisor would own. Raises `StoreError`."""
     if config.metadata_etcd_endpoints:
-        async with _etcd(config, clock) as shared:
+        async with shared_store(config, clock) as shared:
             yield shared
         return
     path = Path(config.log_dirs[0]) / FILE_NAME

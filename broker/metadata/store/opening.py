@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.store.etcd.options import EtcdOptions
 from odradek.broker.metadata.store.sqlite import SqliteStore
 from odradek.broker.metadata.store.store import MetadataStore, StoreFailedError
@@ -34,6 +37,22 @@ async def open_store(
             f"metadata.etcd.endpoints needs grpcio ({error}): install it with `pip install 'odradek[cluster]'`"
         ) from error
     return EtcdStore(etcd_options(config, heartbeat, counts), clock)
+
+
+@asynccontextmanager
+async def shared_store(config: BrokerConfig, clock: Clock) -> AsyncIterator[MetadataStore]:
+    """Open the store in etcd for a command. Raises `StoreError` if it cannot be used, or if `config` names none."""
+    if not config.metadata_etcd_endpoints:
+        raise StoreFailedError(
+            "metadata.etcd.endpoints is not set: the metadata of a broker alone are in its first log directory, and"
+            " need no repair"
+        )
+    store = await open_store(config, Path(), clock)
+    try:
+        await store.check(Keys(config.metadata_etcd_namespace).prefix)
+        yield store
+    finally:
+        await store.close()
 
 
 def etcd_options(config: BrokerConfig, heartbeat: float, counts: MetadataStoreCounts | None = None) -> EtcdOptions:

@@ -16,18 +16,15 @@ odradek snapshot load DIR --log-dir LOGDIR      make the log directory what it w
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from odradek.broker.command_line import fail, pipe_closed
 from odradek.broker.inspection.text import error_text, size_text
 from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.broker.testing.snapshots.offline import load, save
 from odradek.protocol.plural import pluralize
-
-_PIPE_CLOSED: Final = 141
 
 _HELP: Final = {
     "save": "copy a log directory that no broker uses to DIR, which does not exist or is empty",
@@ -44,11 +41,9 @@ def main(arguments: Sequence[str], program: str = "odradek snapshot") -> int:
         place = directory if options.action == "save" else log_dir
         print(f"{pluralize(copied.partitions, 'partition')}, {size_text(copied.bytes)} copied to {place}", flush=True)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes it again at exit
-        return _PIPE_CLOSED
+        return pipe_closed()
     except (LogDirRefusedError, OSError) as error:
-        print(f"odradek: {error_text(error)}", file=sys.stderr)
-        return 1
+        return fail([error_text(error)])
     return 0
 
 
