@@ -36,8 +36,13 @@ _READ_COMMITTED = 1
 _NEVER = 0x7FFF
 _FIRST_VERSION_WITH_LEADER_EPOCH = 4
 _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
+_LONG: Final = 32
+"""A request with more partitions is executed in slices; looking up so many takes 1 ms."""
 DECODED_BYTES: Final = 64 * 1024
 """The most bytes of records that a request decodes on the event loop, as for an append; a thread does the rest."""
+
+
+_Answer = ListOffsetsResponse | Awaitable[ListOffsetsResponse]
 
 
 class _Slow(NamedTuple):
@@ -49,44 +54,74 @@ class _Slow(NamedTuple):
     wanted: ListOffsetsPartition
 
 
-def handle(
-    services: Services, context: RequestContext, request: ListOffsetsRequest
-) -> Steps[ListOffsetsResponse | Awaitable[ListOffsetsResponse]]:
-    named: set[tuple[str, int]] = set()
-    named_twice: set[tuple[str, int]] = set()
-    for topic in request.topics:
-        for wanted in topic.partitions:
-            key = (topic.name, wanted.partition_index)
-            (named_twice if key in named else named).add(key)
-        yield
-    budget = DecodingBudget(DECODED_BYTES)
-    topics = []
-    slow: list[_Slow] = []
-    for topic in request.topics:
-        yield
-        rows: list[ListOffsetsPartitionResponse] = []
-        refused = refusal_of(services, context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
-        for wanted in topic.partitions:
+def handle(services: Services, context: RequestContext, request: ListOffsetsRequest) -> Steps[_Answer] | _Answer:
+    work = _ListOffsets(services, context, request)
+    if sum([len(topic.partitions) for topic in request.topics]) > _LONG:
+        return work.answer_in_steps()
+    for _ in work.look_up_all():
+        pass
+    return work.answer()
+
+
+class _ListOffsets:
+    """The execution of one request: its response, and the rows of it that a thread must look up."""
+
+    __slots__ = ("_budget", "_context", "_request", "_services", "_slow", "_topics")
+
+    def __init__(self, services: Services, context: RequestContext, request: ListOffsetsRequest) -> None:
+        self._services = services
+        self._context = context
+        self._request = request
+        self._budget = DecodingBudget(DECODED_BYTES)
+        self._topics: list[ListOffsetsTopicResponse] = []
+        self._slow: list[_Slow] = []
+
+    def answer_in_steps(self) -> Steps[_Answer]:
+        """Look up many partitions in slices."""
+        yield from self.look_up_all()
+        return self.answer()
+
+    def answer(self) -> _Answer:
+        """Return the response when all partitions were looked up."""
+        response = ListOffsetsResponse(topics=self._topics)
+        if not self._slow:
+            return response
+        return _answer_slow_rows(self._services, self._context, self._request, response, self._slow)
+
+    def look_up_all(self) -> Steps[None]:
+        """Make the rows of the response; those in `_slow` are not complete."""
+        services, context, request = self._services, self._context, self._request
+        named: set[tuple[str, int]] = set()
+        named_twice: set[tuple[str, int]] = set()
+        for topic in request.topics:
+            for wanted in topic.partitions:
+                key = (topic.name, wanted.partition_index)
+                (named_twice if key in named else named).add(key)
             yield
-            if refused is not None:
-                rows.append(_error_row(context.api_version, wanted, refused))
-                continue
-            try:
+        for topic in request.topics:
+            yield
+            rows: list[ListOffsetsPartitionResponse] = []
+            refused = refusal_of(services, context, Operation.DESCRIBE, ResourceType.TOPIC, topic.name)
+            for wanted in topic.partitions:
+                yield
+                if refused is not None:
+                    rows.append(_error_row(context.api_version, wanted, refused))
+                    continue
                 if (topic.name, wanted.partition_index) in named_twice:
                     rows.append(ListOffsetsPartitionResponse(wanted.partition_index, ErrorCode.INVALID_REQUEST))
                     continue
-                rows.append(
-                    _look_up(services, context.api_version, request.isolation_level, topic.name, wanted, budget)
-                )
-            except KafkaError as error:
-                rows.append(_error_row(context.api_version, wanted, error))
-            except DecompressionLimitError:
-                budget.left = 0  # later look-ups are probably as slow: do not start to decode them here
-                slow.append(_Slow(rows, len(rows), topic.name, wanted))
-                rows.append(ListOffsetsPartitionResponse(wanted.partition_index))
-        topics.append(ListOffsetsTopicResponse(topic.name, rows))
-    response = ListOffsetsResponse(topics=topics)
-    return _answer_slow_rows(services, context, request, response, slow) if slow else response
+                try:
+                    row = _look_up(
+                        services, context.api_version, request.isolation_level, topic.name, wanted, self._budget
+                    )
+                except KafkaError as error:
+                    row = _error_row(context.api_version, wanted, error)
+                except DecompressionLimitError:
+                    self._budget.left = 0  # later look-ups are probably as slow: do not start to decode them here
+                    self._slow.append(_Slow(rows, len(rows), topic.name, wanted))
+                    row = ListOffsetsPartitionResponse(wanted.partition_index)
+                rows.append(row)
+            self._topics.append(ListOffsetsTopicResponse(topic.name, rows))
 
 
 async def _answer_slow_rows(

@@ -50,13 +50,17 @@ class TimeSlices:
         self.monotonic = clock.monotonic
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    def advance(self, steps: Steps[T]) -> None:
-        """Run steps until the slice is over. Raises StopIteration with the result if they end before."""
+    def advance(self, steps: Steps[T]) -> tuple[T] | None:
+        """Run steps until the slice is over. Returns their result, in a tuple, if they end before, else None."""
         monotonic = self.monotonic
         ends_at = monotonic() + SLICE_SECONDS
-        next(steps)
-        while monotonic() < ends_at:
+        try:
             next(steps)
+            while monotonic() < ends_at:
+                next(steps)
+        except StopIteration as end:  # not passed on: a traceback through compiled code takes 2 µs
+            return (end.value,)
+        return None
 
     async def finish(self, steps: Steps[T], peer: Peer | None) -> T:
         """Run the rest of `steps`, one slice in each turn, and return their result.
@@ -67,10 +71,9 @@ class TimeSlices:
         try:
             while True:
                 await self.turn(peer)
-                self.advance(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+                ended = self.advance(steps)
+                if ended is not None:
+                    return ended[0]
         finally:
             steps.close()  # at the `yield` where they stopped, so that they release their resources
 

@@ -188,11 +188,7 @@ class Dispatcher:
             self._charge(context, request, result)
             pending.encoded = bytearray(route.pack_response_start(0, context.correlation_id)), []
             encoding = self._encode_in_steps(pending, result, *pending.encoded)
-            try:
-                self._time_slices.advance(encoding)
-            except StopIteration:
-                pass
-            else:
+            if self._time_slices.advance(encoding) is None:
                 self._metrics.requests_in_flight += 1
                 pending.future = self._task(self._time_slices.finish(encoding, context.connection), context)
                 return pending
@@ -222,11 +218,8 @@ class Dispatcher:
 
     def _begin(self, route: Route, steps: Steps[Result], context: RequestContext) -> Any:
         """Return the response if the steps end within a slice, else a coroutine of it."""
-        try:
-            self._time_slices.advance(steps)
-        except StopIteration as end:
-            return end.value
-        return self._finish_handler(route, steps, context)
+        ended = self._time_slices.advance(steps)
+        return self._finish_handler(route, steps, context) if ended is None else ended[0]
 
     async def _finish_handler(self, route: Route, steps: Steps[Any], context: RequestContext) -> Result:
         result = await self._time_slices.finish(steps, _peer(route, context))
@@ -238,10 +231,9 @@ class Dispatcher:
         """Return a large request if it is decoded within a slice, else None and its Pending."""
         self.check_size(context.api_key, len(frame))
         decoding = route.decode_in_steps(frame, offset)
-        try:
-            self._time_slices.advance(decoding)
-        except StopIteration as end:
-            return end.value[0], None
+        ended = self._time_slices.advance(decoding)
+        if ended is not None:
+            return ended[0][0], None
         self._metrics.requests_in_flight += 1
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         pending = Pending(route, route.metrics(None), context, None, future, answers.now, answers.now, True)
