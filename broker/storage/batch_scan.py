@@ -71,12 +71,16 @@ class StoredBatch(NamedTuple):
     leader_epoch: int
 
 
+Head = tuple[StoredBatch, bytes, int]
+"""A batch, and a buffer with the place where its first bytes are."""
+
+
 def scan_batches(descriptors: DescriptorCache, path: str, start: int, end: int) -> Iterator[StoredBatch]:
     """Yield the batches of [start, end), positions in the file; both must be boundaries of batches.
 
     Raises `CorruptBatchError` where there is no batch, or where `end` cuts one off.
     """
-    for batch, _, _ in _heads(descriptors, path, start, end):
+    for batch, _, _ in scan_heads(descriptors, path, start, end):
         yield batch
 
 
@@ -141,20 +145,26 @@ def scan_headers(
     descriptors: DescriptorCache, path: str, start: int, end: int
 ) -> Iterator[tuple[StoredBatch, BatchHeader]]:
     """Yield the batches of magic 2 in [start, end) with their headers; raises as `scan_batches`."""
-    for batch, buffer, at in _heads(descriptors, path, start, end):
+    for batch, buffer, at in scan_heads(descriptors, path, start, end):
         if batch.magic == 2:
             yield batch, read_batch_header(buffer, at)
 
 
-def _heads(descriptors: DescriptorCache, path: str, start: int, end: int) -> Iterator[tuple[StoredBatch, bytes, int]]:
-    """Yield each batch with a buffer and the place in it of its first 61 bytes (zeros behind a short old message)."""
+def scan_heads(
+    descriptors: DescriptorCache, path: str, start: int, end: int, large_head: int = BATCH_HEADER_SIZE
+) -> Iterator[Head]:
+    """Yield the batches of [start, end) with their first bytes; raises as `scan_batches`.
+
+    The buffer has at least 61 bytes of a batch (zeros behind a short old message). If all batches are large, it has
+    `large_head`, also at least 61.
+    """
     position = start
     window, window_start = b"", start
     size = 0
     while position < end:
         at = position - window_start
         if at + BATCH_HEADER_SIZE > len(window):
-            length = BATCH_HEADER_SIZE if size >= _WINDOW else _WINDOW
+            length = large_head if size >= _WINDOW else _WINDOW
             window, window_start, at = _read(descriptors, path, position, min(length, end - position)), position, 0
             if len(window) < BATCH_HEADER_SIZE:
                 window += bytes(BATCH_HEADER_SIZE)

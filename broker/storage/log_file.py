@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from odradek.broker.storage.batch_scan import StoredBatch, find_batch, read_whole_batches, scan_batches, scan_headers
+from odradek.broker.storage.batch_scan import (
+    Head,
+    StoredBatch,
+    find_batch,
+    read_whole_batches,
+    scan_batches,
+    scan_headers,
+    scan_heads,
+)
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.disk_errors import is_transient
 from odradek.broker.storage.disk.files import BytesLike
@@ -103,6 +111,10 @@ class LogFile:
     def batches(self, start: int = 0) -> Iterator[StoredBatch]:
         """The batches from `start` on."""
         return scan_batches(self.descriptors, self.path, start, self.size)
+
+    def heads(self, start: int, large_head: int) -> Iterator[Head]:
+        """The batches from `start` on, with their first bytes, which are `large_head` where batches are large."""
+        return scan_heads(self.descriptors, self.path, start, self.size, large_head)
 
     def headers(self, start: int = 0) -> Iterator[tuple[StoredBatch, BatchHeader]]:
         """The batches of magic 2 from `start` on, with their headers."""

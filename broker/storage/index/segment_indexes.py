@@ -19,8 +19,9 @@ import logging
 from collections.abc import Iterator
 from itertools import chain
 from threading import RLock
+from typing import Final
 
-from odradek.broker.storage.batch_scan import CorruptBatchError, StoredBatch
+from odradek.broker.storage.batch_scan import CorruptBatchError, Head
 from odradek.broker.storage.disk.disk_errors import is_transient
 from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.index.offset_index import OffsetIndex
@@ -31,6 +32,9 @@ from odradek.broker.storage.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from odradek.protocol.records.batch_header import NO_TIMESTAMP
 
 _LOG = logging.getLogger(__name__)
+
+HEAD_BYTES: Final = 2048
+"""Read of each large batch in a search by time: its first records, among which the wanted one often is."""
 
 
 class SegmentIndexes:
@@ -182,25 +186,26 @@ class SegmentIndexes:
 
     def lookup_time(self, timestamp: int) -> TimestampOffset:
         """The last time entry at or below `timestamp`; `(-1, base offset)` if there is none."""
-        return self.batches_of_time(timestamp)[0]
+        return self.heads_of_time(timestamp)[0]
 
-    def batches_of_time(self, timestamp: int) -> tuple[TimestampOffset, Iterator[StoredBatch]]:
+    def heads_of_time(self, timestamp: int) -> tuple[TimestampOffset, Iterator[Head]]:
         """The same entry, and the batches of the log from one on before which no record is as new as the entry.
 
-        As a rule that is the batch of the entry, which was read to check the entry.
+        As a rule that is the batch of the entry, which was read to check the entry. They come with their first bytes,
+        `HEAD_BYTES` where batches are large.
         """
         size = self._log_file.size
         entry = self.times.lookup(timestamp)
         if entry.timestamp == NO_TIMESTAMP:
-            return entry, self._log_file.batches()
+            return entry, self._log_file.heads(0, HEAD_BYTES)
         try:
-            return entry, self._batches_of(entry)
+            return entry, self._heads_of(entry)
         except (CorruptIndexError, CorruptBatchError) as error:
             with self.lock:
                 if self._log_file.size >= size:  # else it was just truncated, and nothing is wrong
                     self._rebuild_because_of(error)
             entry = self.times.lookup(timestamp)
-            return entry, self._log_file.batches(self.offsets.lookup(entry.offset).position)
+            return entry, self._log_file.heads(self.offsets.lookup(entry.offset).position, HEAD_BYTES)
 
     # -------------------------------------------------------------------------------------------- checking, rebuilding
 
@@ -233,7 +238,7 @@ class SegmentIndexes:
     def _check_largest_timestamp(self) -> None:
         """Check the last time entry; a finished segment has one if its records have timestamps."""
         if self._times.count:
-            self._batches_of(self._times.last())
+            self._heads_of(self._times.last())
             return
         first = self._log_file.batch_at(0)
         if first is None or first.max_timestamp == NO_TIMESTAMP:
@@ -242,17 +247,18 @@ class SegmentIndexes:
             raise CorruptIndexError(f"{self._times.path} has no entries")
         self._rebuild()  # nothing is wrong: no entry was due yet
 
-    def _batches_of(self, entry: TimestampOffset) -> Iterator[StoredBatch]:
+    def _heads_of(self, entry: TimestampOffset) -> Iterator[Head]:
         """The batches of the log from that with the entry's offset on.
 
         Raises `CorruptIndexError` unless the largest timestamp of that batch is the entry's.
         """
-        batches = self._log_file.batches(self.offsets.lookup(entry.offset).position)
-        for batch in batches:
+        heads = self._log_file.heads(self.offsets.lookup(entry.offset).position, HEAD_BYTES)
+        for head in heads:
+            batch = head[0]
             if batch.last_offset >= entry.offset:
                 if batch.max_timestamp != entry.timestamp or batch.base_offset > entry.offset:
                     raise CorruptIndexError(f"{self._times.path} has {entry} where the log has {batch}")
-                return chain((batch,), batches)
+                return chain((head,), heads)
         raise CorruptIndexError(f"{self._times.path} has {entry}, which is behind the log")
 
     def _rebuild_because_of(self, error: Exception) -> None:

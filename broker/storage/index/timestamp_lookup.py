@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from odradek.broker.storage.batch_scan import StoredBatch
+from odradek.broker.storage.batch_scan import Head, StoredBatch
+from odradek.broker.storage.index.segment_indexes import HEAD_BYTES
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segments import Segments
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError, RemoteProtocolError
@@ -30,9 +31,6 @@ from odradek.protocol.records.record_iterator import records_section
 from odradek.protocol.records.record_search import find_record
 
 _LOG = logging.getLogger(__name__)
-
-_START_BYTES: Final = 2048
-"""Read of a batch before the rest: often enough without compression, because records are decoded one by one."""
 
 
 class DecodingBudget:
@@ -82,9 +80,9 @@ def find_largest_timestamp(
     timestamp, last_offset = segment.largest_timestamp()
     if timestamp == NO_TIMESTAMP:
         return None
-    for batch in segment.log.batches(segment.indexes.offsets.lookup(last_offset).position):
-        if batch.max_timestamp == timestamp:
-            return _first_at_least(segment, batch, timestamp, segment.base_offset, budget)
+    for head in segment.log.heads(segment.indexes.offsets.lookup(last_offset).position, HEAD_BYTES):
+        if head[0].max_timestamp == timestamp:
+            return _first_at_least(segment, head, timestamp, segment.base_offset, budget)
     return None
 
 
@@ -101,29 +99,31 @@ def _find_in_segment(
     segment: Segment, timestamp: int, start_offset: int, budget: DecodingBudget | None
 ) -> RecordPosition | None:
     # The entry (T, o) says that records newer than T come behind o; records of exactly T may be at o.
-    indexed, batches = segment.indexes.batches_of_time(timestamp)
+    indexed, heads = segment.indexes.heads_of_time(timestamp)
     if indexed.offset < start_offset:
-        batches = segment.log.batches(segment.indexes.offsets.lookup(start_offset).position)
-    for batch in batches:
+        heads = segment.log.heads(segment.indexes.offsets.lookup(start_offset).position, HEAD_BYTES)
+    for head in heads:
+        batch = head[0]
         if batch.max_timestamp >= timestamp and batch.last_offset >= start_offset:
-            found = _first_at_least(segment, batch, timestamp, start_offset, budget)
+            found = _first_at_least(segment, head, timestamp, start_offset, budget)
             if found is not None:
                 return found
     return None
 
 
 def _first_at_least(
-    segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int, budget: DecodingBudget | None
+    segment: Segment, head: Head, timestamp: int, start_offset: int, budget: DecodingBudget | None
 ) -> RecordPosition | None:
     """The first record of a batch from `start_offset` on with at least this timestamp.
 
     Raises DecompressionLimitError when its records are more than the budget, KafkaError UNKNOWN_SERVER_ERROR when they
     cannot be decompressed, INVALID_RECORD when they are malformed.
     """
+    batch = head[0]
     try:
         if batch.magic < MAGIC:
             return _first_message(segment, batch, timestamp, start_offset, budget)
-        return _first_record(segment, batch, timestamp, start_offset, budget)
+        return _first_record(segment, head, timestamp, start_offset, budget)
     except DecompressionLimitError as error:
         if budget is not None:
             raise
@@ -146,12 +146,15 @@ def _first_message(
 
 
 def _first_record(
-    segment: Segment, batch: StoredBatch, timestamp: int, start_offset: int, budget: DecodingBudget | None
+    segment: Segment, head: Head, timestamp: int, start_offset: int, budget: DecodingBudget | None
 ) -> RecordPosition | None:
-    start_bytes = min(batch.size, _START_BYTES)
+    batch, buffer, at = head
+    start_bytes = min(batch.size, HEAD_BYTES)
     if budget is not None:
         budget.spend(start_bytes)
-    data = segment.log.read(batch, start_bytes)
+    data = buffer[at : at + start_bytes]
+    if len(data) < start_bytes:  # the batch begins near the end of the buffer
+        data = segment.log.read(batch, start_bytes)
     header = read_batch_header(data)
     if start_bytes < batch.size:
         if not header.attributes & CODEC_BITS:

@@ -53,6 +53,19 @@ def test_offsets_by_timestamp_within_a_batch(new_log: NewLog) -> None:
     assert log.max_timestamp_offset() == (NOW + 2, 2, 0)
 
 
+def test_offsets_by_timestamp_wherever_a_batch_begins_in_what_is_read_at_once(new_log: NewLog) -> None:
+    overhead = len(batch(b"f" * 7000)) - 7000
+    for before in (7900, 8000, 8100, 8130, 8131, 8132, 8192):  # of 8 KiB; 61 are a header
+        log = new_log(index_interval_bytes=1 << 20)
+        first = batch(b"f" * (before - overhead))
+        assert len(first) == before
+        append(log, b"f" * (before - overhead), timestamp=NOW)
+        append(log, b"a" * 1500, b"b" * 1500, b"c", timestamp=NOW + 10)
+        for number in range(3):
+            assert log.offset_for_timestamp(NOW + 10 + number) == (NOW + 10 + number, 1 + number, 0)
+        assert log.max_timestamp_offset() == (NOW + 12, 3, 0)
+
+
 def test_offsets_by_timestamp_begin_at_the_log_start(new_log: NewLog) -> None:
     log = new_log()
     append(log, b"a", b"b", b"c", timestamp=NOW)
