@@ -79,7 +79,7 @@ def _machine() -> dict[str, str]:
     return {
         "processor": f"{model}, {pluralize(len(os.sched_getaffinity(0)), 'core')}",
         "memory": f"{memory_kib / 1024**2:.0f} GiB",
-        "kernel": platform.release(),
+        "kernel": platform.release().partition("-")[0],  # without the build: the rows of two builds are comparable
     }
 
 
