@@ -28,7 +28,7 @@ UNKNOWN_TOPIC_ID by id, and not in the list of all topics. Creation needs Create
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import cast
+from typing import Final, cast
 
 from odradek.broker.metadata.administration.placement import MAX_PARTITIONS
 from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS, INTERNAL_TOPICS, check_name
@@ -59,6 +59,8 @@ _LOG = StructuredLogger(__name__)
 
 _FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 _NO_VERSION_WITH_STRICT_QUOTA = 0x7FFF
+_NAMES_IN_A_STEP: Final = 16
+"""Asking for the time after each name took an eighth of the time of a thousand topics."""
 
 _Row = MetadataResponseTopic | EncodedPart
 
@@ -145,8 +147,9 @@ def _respond(
     rows = _encoded_rows(services, context, request)
     topics: list[_Row] = []
     is_open = services.authorizer is None  # read once: a fifth of the time of a thousand topics
-    for name in names:
-        yield
+    for place, name in enumerate(names):
+        if not place % _NAMES_IN_A_STEP:
+            yield
         if not (is_open or _may_describe(services, context, name)):
             if _wants_all(context, request):
                 continue
