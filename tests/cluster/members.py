@@ -145,7 +145,8 @@ class KafkaPython(Member):
         )
         try:
             while not self.stopping.is_set():
-                if records := consumer.poll(timeout_ms=100):
+                # kafka-python 3.0 forgets the assignment of a rebalance in which `poll` times out, and waits for ever.
+                if records := consumer.poll(timeout_ms=1000):
                     self._commit(consumer, {each.partition: read[-1].offset + 1 for each, read in records.items()})
         finally:
             consumer.close()
