@@ -42,14 +42,14 @@ from odradek.protocol.receive_memory import ReceiveMemory
 _LOG = StructuredLogger(__name__)
 
 
-HOLDING_CONNECTIONS = 3
+HOLDING_CONNECTIONS = 4
 """With so many open connections or fewer, answers are sent at once: holding them costs more than it saves."""
 STUCK_SECONDS = 30
 """By then a client has given up its request: the request.timeout.ms of Kafka's clients is 30 s."""
 UNAUTHENTICATED_SHARE: Final = 0.25
 """Of the most connections, so many may be unauthenticated: the rest is for clients that have shown who they are."""
 UNAUTHENTICATED_SECONDS: Final = 30
-MOST_HELD = 32
+MOST_HELD = 16
 """The most connections with held answers, so that the first of them does not wait for long."""
 
 
