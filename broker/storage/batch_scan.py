@@ -155,8 +155,8 @@ def scan_heads(
 ) -> Iterator[Head]:
     """Yield the batches of [start, end) with their first bytes; raises as `scan_batches`.
 
-    The buffer has at least 61 bytes of a batch (zeros behind a short old message). If all batches are large, it has
-    `large_head`, also at least 61.
+    The buffer has at least 61 bytes of a batch (zeros behind a short old message). Of a batch that follows a large one
+    it has `large_head`, at least 61, or the whole batch.
     """
     position = start
     window, window_start = b"", start

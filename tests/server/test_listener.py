@@ -113,6 +113,15 @@ async def test_connections_of_this_machine_are_not_paced(serve: Serve) -> None:
     assert controls == {"127.0.0.1": b"reno", "127.0.0.5": default}
 
 
+async def test_a_client_is_served_although_the_system_refuses_the_congestion_control(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "LOCAL_CONGESTION_CONTROL", b"no-such-control")
+    serving = await serve()
+    client = await serving.connect()
+    await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+
+
 async def test_accepting_continues_after_descriptors_were_exhausted(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
