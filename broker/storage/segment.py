@@ -264,8 +264,7 @@ def create_segment(directory: str, base_offset: int, config: LogConfig, resource
         created_ms=resources.clock.time_ms(),
         jitter_ms=jitter_ms,
     )
-    for path in segment.paths:
-        resources.files.remove(path)
+    resources.files.remove(segment.transaction_index.path)  # which is created later, if ever
     try:
         segment.create(config.segment_bytes if config.preallocate else 0)
     except OSError:

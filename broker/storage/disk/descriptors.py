@@ -22,7 +22,7 @@ from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from odradek.broker.storage.disk.disk_errors import is_exhausted
-from odradek.broker.storage.disk.files import Files
+from odradek.broker.storage.disk.files import Files, create_file
 from odradek.broker.storage.disk.retrying_files import RetryingFiles
 
 DEFAULT_CAPACITY: Final = 500  # half of the usual soft limit of 1,024 descriptors; sockets get the other half
@@ -114,8 +114,8 @@ class DescriptorCache:
             self.unpin(descriptor)
 
     def create(self, path: str) -> None:
-        """Create an empty file, which must not exist, and keep it open as if it had been used."""
-        number = self.retrying_files.open(path, create=True)
+        """Create an empty file, instead of one left from before a crash, and keep it open as if it had been used."""
+        number = create_file(self.retrying_files, path)
         with self._lock:
             replaced = self._open.pop(path, None)
             if replaced is not None:  # a reader opened an older file just before its removal

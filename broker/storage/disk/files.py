@@ -287,6 +287,19 @@ def make_directories(files: Files, path: str) -> None:
         files.fsync_directory(parent)
 
 
+def create_file(files: Files, path: str) -> int:
+    """Create an empty file, instead of one left from before a crash, and return its descriptor. Raises `OSError`.
+
+    The older file is removed, not emptied: a baseline of `broker.testing` may share it by a hard link. It is rare, so
+    creating is tried first: removing a name that is not there costs as much.
+    """
+    try:
+        return files.open(path, create=True)
+    except FileExistsError:
+        files.remove(path)
+        return files.open(path, create=True)
+
+
 def replace_file(files: Files, path: str, data: bytes, *, synced: bool = True) -> None:
     """Replace the contents of `path` with `data`, so that a crash at any point leaves the old contents or the new.
 
@@ -294,8 +307,7 @@ def replace_file(files: Files, path: str, data: bytes, *, synced: bool = True) -
     `synced` false, `sync_file` does that later; a power cut before it may leave an empty file.
     """
     temporary = f"{path}.tmp"
-    files.remove(temporary)
-    descriptor = files.open(temporary, create=True)
+    descriptor = create_file(files, temporary)
     try:
         files.pwrite(descriptor, data, 0)
         if synced:

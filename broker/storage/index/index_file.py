@@ -63,7 +63,7 @@ class IndexFile:
         return self._max_bytes // self.entry_size
 
     def create(self) -> None:
-        """Create the file, empty and with room for all entries; it must not exist."""
+        """Create the file, empty and with room for all entries."""
         self._descriptors.create(self.path)
         self.exists = True
         self.count = 0

@@ -129,7 +129,6 @@ class TransactionIndex:
             if not self._unwritten:
                 return
             if not self.exists:
-                self._descriptors.files.remove(self.path)  # a file that exists is left from before a crash
                 self._descriptors.create(self.path)
                 self.exists = True
             with self._descriptors.pinned(self.path) as number:

@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable
 from itertools import islice
 
 from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.broker.storage.disk.files import create_file
 from odradek.broker.storage.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, file_name
 from odradek.broker.storage.producers.producer_state import (
     NO_OFFSET,
@@ -143,9 +144,7 @@ class ProducerSnapshots:
         offset = state.end_offset
         if offset <= max(self.latest, 0):
             return
-        path = self.path(offset)
-        self._files.remove(path)
-        descriptor = self._files.open(path, create=True)
+        descriptor = create_file(self._files, self.path(offset))
         try:
             self._files.pwrite(descriptor, encode_snapshot(state.entries.values()), 0)
         finally:
