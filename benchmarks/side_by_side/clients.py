@@ -8,7 +8,6 @@ ratio of two clients is of the same minute.
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
@@ -84,12 +83,9 @@ def _fill(side: Side, topic: str, record_bytes: int, codec: str, records: int, *
 def run_client(side: Side, client: str, work: str, topic: str, record_bytes: int, codec: str, records: int) -> Sample:
     """Run one client; return its rate, its CPU and its peak memory, or its latency."""
     command = [sys.executable, "-m", "benchmarks.side_by_side.client_work", client, work, side.bootstrap, topic]
-    # Installed packages have bytecode; without this, ours would be compiled in each run if the environment forbids
-    # bytecode files, and the compiler's memory would count as the client's.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run(
         [*command, str(record_bytes), codec, str(records)],
-        capture_output=True, text=True, timeout=600, check=False, env=environment,
+        capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"{client} {work} on {side.name}: {done.stderr[-2000:]}")
