@@ -145,9 +145,11 @@ bench-quick: $(VENV)/.bench ## A few kinds of that work in two minutes; writes n
 compare: $(VENV)/.bench ## This tree beside an earlier commit; reports what became slower (COMMIT=HEAD~1)
 	$(BIN)/python -m benchmarks.side_by_side --against $(COMMIT) $(GROUPS) $(BENCH_ARGS)
 
+# The compiled modules import code that lies beside the packages, where the command `odradek` does not look.
 compile: $(VENV)/.everything uncompile ## Compile the hottest modules in place, as in a wheel (needs a C compiler)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'setuptools>=77'
 	ODRADEK_COMPILE=1 $(BIN)/python setup.py --quiet build_ext --inplace
+	ln -s -f "$(CURDIR)"/odradek_*__mypyc.*.so "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')"
 
 test-compiled: compile ## The suite on compiled modules, which are removed if it passes
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 $(PYTEST_ARGS)
@@ -156,7 +158,7 @@ test-compiled: compile ## The suite on compiled modules, which are removed if it
 # A compiled module hides its Python file, and with it every change of the file.
 uncompile: ## Remove the compiled modules, so that the Python files run again
 	@find broker client protocol -name '*.so' -delete
-	@rm -rf odradek_*__mypyc.*.so build
+	@rm -rf odradek_*__mypyc.*.so $(VENV)/lib/python3*/site-packages/odradek_*__mypyc.*.so build
 
 clean: uncompile ## Remove what the other targets made, except the broker's log
 	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage* build dist *.egg-info
