@@ -239,11 +239,12 @@ class CoordinatorRuntime(Generic[S]):
             await asyncio.wait(tuple(self._loads))
 
     def _unload_lost(self, topic: TopicImage | None) -> None:
-        for index, partition in tuple(self._loaded.items()):
-            if not self._is_led(topic, index, partition.leader_epoch):
-                del self._loaded[index]
-                partition.unload()
-                _LOG.info("coordinator unloaded", topic=self.topic.name, partition=index)
+        lost = [index for index, each in self._loaded.items() if not self._is_led(topic, index, each.leader_epoch)]
+        for index in lost:
+            self._loaded.pop(index).unload()
+        if lost:
+            partitions = ",".join(map(str, sorted(lost)))
+            _LOG.info("coordinators unloaded", topic=self.topic.name, partitions=partitions)
         for index, leader_epoch in tuple(self._loading.items()):
             if not self._is_led(topic, index, leader_epoch):
                 del self._loading[index]  # its load goes on, and its result is discarded
