@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from odradek.broker.request.authentication import Authentication, State
+from odradek.broker.request.authentication import Authenticated, State
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.broker.security.authentication.exchange import AuthenticationFailed
@@ -28,14 +28,20 @@ def handle(
         return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, _NO_SASL)
     if authentication.state is not State.EXCHANGE:
         return error_response(request, ErrorCode.ILLEGAL_SASL_STATE, _NOT_EXPECTED)
-    return _authenticate(authentication, request)
+    answer = authentication.step(bytes(request.auth_bytes))
+    return _response(answer) if isinstance(answer, Authenticated) else _wait_for(answer, request)
 
 
-async def _authenticate(authentication: Authentication, request: SaslAuthenticateRequest) -> SaslAuthenticateResponse:
+async def _wait_for(
+    answer: Coroutine[Any, Any, Authenticated], request: SaslAuthenticateRequest
+) -> SaslAuthenticateResponse:
     try:
-        answer = await authentication.step(bytes(request.auth_bytes))
+        return _response(await answer)
     except AuthenticationFailed as error:
         return error_response(request, ErrorCode.SASL_AUTHENTICATION_FAILED, error.message)
+
+
+def _response(answer: Authenticated) -> SaslAuthenticateResponse:
     return SaslAuthenticateResponse(auth_bytes=answer.token, session_lifetime_ms=answer.lifetime_ms)
 
 

@@ -24,9 +24,9 @@ change them. A client that authenticates again stays who it was, uses the same m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import msgspec
 
@@ -161,19 +161,37 @@ class Authentication:
         self.state = State.EXCHANGE
         return True
 
-    async def step(self, token: bytes) -> Authenticated:
-        """Handle a token. Raises `AuthenticationFailed` after the delay of failures; the connection is then closed."""
+    def step(self, token: bytes) -> Authenticated | Coroutine[Any, Any, Authenticated]:
+        """Handle a token. Return the answer, or a coroutine of it if the mechanism waits, or the client has failed.
+
+        The coroutine raises `AuthenticationFailed` after the delay of failures; the connection is then closed.
+        """
         exchange = self._exchange
         assert exchange is not None  # the state is EXCHANGE
         try:
-            answer = await exchange.step(token)
-            if exchange.principal is None:
-                return Authenticated(answer, 0)
-            return Authenticated(answer, self._complete(exchange.principal, exchange.expires_at_ms))
+            answer = exchange.step(token)
+            if isinstance(answer, bytes):
+                return self._authenticated(exchange, answer)
         except AuthenticationFailed as error:
-            self._fail(error.reason)
-            await waiting.sleep(self._clock, self._listener.failure_delay_seconds)
-            raise
+            return self._refuse(error)
+        return self._wait_for(exchange, answer)
+
+    async def _wait_for(self, exchange: Exchange, answer: Awaitable[bytes]) -> Authenticated:
+        try:
+            return self._authenticated(exchange, await answer)
+        except AuthenticationFailed as error:
+            return await self._refuse(error)
+
+    async def _refuse(self, error: AuthenticationFailed) -> NoReturn:
+        self._fail(error.reason)
+        await waiting.sleep(self._clock, self._listener.failure_delay_seconds)
+        raise error
+
+    def _authenticated(self, exchange: Exchange, answer: bytes) -> Authenticated:
+        """Return the answer to a token. Raises `AuthenticationFailed` for a client that becomes another."""
+        if exchange.principal is None:
+            return Authenticated(answer, 0)
+        return Authenticated(answer, self._complete(exchange.principal, exchange.expires_at_ms))
 
     def _complete(self, principal: Principal, credential_expires_at_ms: int | None) -> int:
         if self._is_repeated and principal != self.principal:

@@ -72,7 +72,7 @@ class SaslGate:
     def finish(self, pending: Pending, answers: Answers) -> Pending | None:
         """Answer a pending request whose future is done. Raises RemoteProtocolError or CloseConnection."""
         if isinstance(pending, _BareToken):
-            _append_bare_token(pending, answers)
+            _finish_bare_token(pending, answers)
             return None
         more = self._dispatcher.finish(pending, answers)
         if more is None:
@@ -99,11 +99,16 @@ class SaslGate:
         if self._authentication.state is State.FAILED:
             raise CloseConnection("authentication failed")
 
-    def _take_bare_token(self, token: bytes, connection: ConnectionContext, answers: Answers) -> Pending:
+    def _take_bare_token(self, token: bytes, connection: ConnectionContext, answers: Answers) -> Pending | None:
         route = self._dispatcher.route(SASL_AUTHENTICATE, 0)
+        metrics, now = route.metrics(None), answers.now
+        answer = self._authentication.step(token)
+        if isinstance(answer, Authenticated):
+            _append_bare_token(answer, answers)
+            answers.answered.append((metrics, answers.received_at, now, now, now))
+            return None
         context = RequestContext(SASL_AUTHENTICATE, 0, 0, None, answers.received_at, connection)
-        future = asyncio.ensure_future(self._authentication.step(token))
-        return _BareToken(route, route.metrics(None), context, None, future, answers.now, answers.now)
+        return _BareToken(route, metrics, context, None, asyncio.ensure_future(answer), now, now)
 
 
 class _BareToken(Pending):
@@ -117,7 +122,7 @@ def gated(dispatcher: Dispatcher, context: ConnectionContext) -> Dispatcher | Sa
     return dispatcher if context.authentication is None else SaslGate(dispatcher, context.authentication)
 
 
-def _append_bare_token(pending: Pending, answers: Answers) -> None:
+def _finish_bare_token(pending: Pending, answers: Answers) -> None:
     """Append the server's token. Raises CloseConnection: there is no answer to a failure but the end."""
     try:
         answer: Authenticated = pending.future.result()
@@ -125,9 +130,13 @@ def _append_bare_token(pending: Pending, answers: Answers) -> None:
         raise CloseConnection("the request was cancelled") from None
     except AuthenticationFailed:
         raise CloseConnection("authentication failed") from None
-    answers.out += SIZE_PREFIX.pack(len(answer.token)) + answer.token
+    _append_bare_token(answer, answers)
     times = (pending.context.received_at, pending.started, pending.handled, answers.now)
     answers.answered.append((pending.metrics, *times))
+
+
+def _append_bare_token(answer: Authenticated, answers: Answers) -> None:
+    answers.out += SIZE_PREFIX.pack(len(answer.token)) + answer.token
 
 
 def _api_key(frame: memoryview) -> int:

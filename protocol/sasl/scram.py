@@ -30,20 +30,19 @@ DEFAULT_ITERATIONS: Final = MINIMUM_ITERATIONS
 
 
 class ScramMechanism(msgspec.Struct, frozen=True):
-    """A SCRAM mechanism: its name in SASL, its number in Kafka's messages and its hash function."""
+    """A SCRAM mechanism: its name in SASL, its number in Kafka's messages and its hash function.
+
+    Every key, proof and signature has `digest_size` bytes.
+    """
 
     name: str
     id: int
     hash_name: str
-
-    @property
-    def digest_size(self) -> int:
-        """Bytes of every key, proof and signature."""
-        return hashlib.new(self.hash_name).digest_size
+    digest_size: int
 
 
-SCRAM_SHA_256: Final = ScramMechanism("SCRAM-SHA-256", 1, "sha256")
-SCRAM_SHA_512: Final = ScramMechanism("SCRAM-SHA-512", 2, "sha512")
+SCRAM_SHA_256: Final = ScramMechanism("SCRAM-SHA-256", 1, "sha256", 32)
+SCRAM_SHA_512: Final = ScramMechanism("SCRAM-SHA-512", 2, "sha512", 64)
 SCRAM_MECHANISMS: Final = {mechanism.name: mechanism for mechanism in (SCRAM_SHA_256, SCRAM_SHA_512)}
 
 

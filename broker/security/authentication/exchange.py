@@ -7,6 +7,7 @@ no client gets a second try on a connection.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Final, Protocol
 
 from odradek.broker.security.principal import Principal
@@ -35,8 +36,11 @@ class AuthenticationFailed(Exception):  # noqa: N818 - the outcome of an exchang
 class Exchange(Protocol):
     """One authentication of one client. Not reentrant: a step ends before the next begins."""
 
-    async def step(self, token: bytes) -> bytes:
-        """Return the server's next message. Raises `AuthenticationFailed`, also for a step after the last one."""
+    def step(self, token: bytes) -> bytes | Awaitable[bytes]:
+        """Return the server's next message, or an awaitable of it if it waits for keys.
+
+        Both raise `AuthenticationFailed`, also for a step after the last one.
+        """
         ...
 
     @property

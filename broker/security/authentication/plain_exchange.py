@@ -26,7 +26,7 @@ class PlainExchange:
         self.principal: Principal | None = None
         self.expires_at_ms: int | None = None
 
-    async def step(self, token: bytes) -> bytes:
+    def step(self, token: bytes) -> bytes:
         if self._used:
             raise AuthenticationFailed(invalid_credentials(PLAIN), "a second message of PLAIN")
         self._used = True

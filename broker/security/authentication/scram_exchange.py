@@ -71,7 +71,7 @@ class ScramExchange:
         self.principal: Principal | None = None
         self.expires_at_ms: int | None = None
 
-    async def step(self, token: bytes) -> bytes:
+    def step(self, token: bytes) -> bytes:
         challenge, self._challenge = self._challenge, None  # each challenge is answered once
         try:
             if challenge is not None:

@@ -30,18 +30,20 @@ class UnknownUsers:
         if len(secret) < SECRET_BYTES:
             raise ValueError(f"the secret of unknown users has {len(secret)} bytes, and needs {SECRET_BYTES}")
         self._secret = secret
+        self._stored_key = self._derive("stored key")
+        self._server_key = self._derive("server key")
 
     def credential(self, mechanism: ScramMechanism, name: str) -> ScramCredential:
         """Return the credential of `name`, the same for each call."""
         return ScramCredential(
-            salt_from(self._derive(mechanism, "salt", name)),
-            self._derive(mechanism, "stored key", name)[: mechanism.digest_size],
-            self._derive(mechanism, "server key", name)[: mechanism.digest_size],
+            salt_from(self._derive(f"{mechanism.name}\0salt\0{name}")),
+            self._stored_key[: mechanism.digest_size],
+            self._server_key[: mechanism.digest_size],
             DEFAULT_ITERATIONS,
         )
 
-    def _derive(self, mechanism: ScramMechanism, purpose: str, name: str) -> bytes:
-        return hmac.digest(self._secret, f"{mechanism.name}\0{purpose}\0{name}".encode(), "sha512")
+    def _derive(self, purpose: str) -> bytes:
+        return hmac.digest(self._secret, purpose.encode(), "sha512")
 
 
 def salt_from(randomness: bytes) -> bytes:

@@ -26,7 +26,7 @@ class Exchange:
 
 
 RFC_5802 = Exchange(
-    ScramMechanism("SCRAM-SHA-1", 0, "sha1"),
+    ScramMechanism("SCRAM-SHA-1", 0, "sha1", 20),
     "fyko+d2lbbFgONRv9qkxdawL",
     b"n,,n=user,r=fyko+d2lbbFgONRv9qkxdawL",
     b"r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,s=QSXCR+Q6sek8bf92,i=4096",

@@ -9,16 +9,22 @@ from odradek.broker.security.authentication.tokens.validator import INSUFFICIENT
 from odradek.protocol.sasl.oauthbearer import ClientInitialResponse
 
 
+async def step(exchange: Exchange, token: bytes) -> bytes:
+    """Pass a token to an exchange of any mechanism."""
+    answer = exchange.step(token)
+    return answer if isinstance(answer, bytes) else await answer
+
+
 async def failure(exchange: Exchange, *tokens: bytes) -> AuthenticationFailed:
     """Pass tokens to an exchange whose last step must fail, and no step after it must succeed; return the failure."""
     for token in tokens[:-1]:
-        await exchange.step(token)
+        await step(exchange, token)
         assert exchange.principal is None
     with pytest.raises(AuthenticationFailed) as raised:
-        await exchange.step(tokens[-1])
+        await step(exchange, tokens[-1])
     for token in tokens:  # no second try
         with pytest.raises(AuthenticationFailed):
-            await exchange.step(token)
+            await step(exchange, token)
     assert exchange.principal is None
     assert exchange.expires_at_ms is None
     return raised.value

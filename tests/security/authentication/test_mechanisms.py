@@ -7,7 +7,7 @@ from odradek.broker.security.authentication.mechanisms import Mechanisms, OauthB
 from odradek.broker.security.authentication.unknown_users import UnknownUsers
 from odradek.protocol.sasl.plain import PlainMessage
 from odradek.protocol.sasl.scram import SCRAM_SHA_256, SCRAM_SHA_512
-from tests.security.authentication.exchanges import OneToken, token_message
+from tests.security.authentication.exchanges import OneToken, step, token_message
 
 UNKNOWN = UnknownUsers(bytes(32))
 SETTINGS = [
@@ -26,13 +26,13 @@ def test_mechanisms_are_listed_in_the_order_of_their_settings() -> None:
 async def test_each_mechanism_creates_its_own_exchanges() -> None:
     mechanisms = Mechanisms(SETTINGS)
     plain, again = mechanisms.exchange("PLAIN"), mechanisms.exchange("PLAIN")
-    await plain.step(PlainMessage("alice", "secret").encode())
+    await step(plain, PlainMessage("alice", "secret").encode())
     assert str(plain.principal) == "User:alice"
     assert again.principal is None
     bearer = mechanisms.exchange("OAUTHBEARER")
-    await bearer.step(token_message("right"))
+    await step(bearer, token_message("right"))
     assert str(bearer.principal) == "User:alice"
-    assert (await mechanisms.exchange("SCRAM-SHA-512").step(b"n,,n=bob,r=abc")).startswith(b"r=abc")
+    assert (await step(mechanisms.exchange("SCRAM-SHA-512"), b"n,,n=bob,r=abc")).startswith(b"r=abc")
 
 
 @pytest.mark.parametrize("name", ["GSSAPI", "plain", "SCRAM-SHA-256", ""])
