@@ -105,13 +105,13 @@ def _topic(contest: Contest, partitions: int) -> Iterator[str]:
 
 def _produce(contest: Contest, case: Produce) -> Row:
     batch = load.batch(case.records, case.value_bytes)
-    with _topic(contest, case.connections) as topic:
-        frames = [load.produce_frame(topic, [index], batch) for index in range(case.connections)]
 
-        def measure(side: Side) -> Sample:
+    def measure(side: Side) -> Sample:
+        with contest.topic_of_a_round(side, case.connections) as topic:
+            frames = [load.produce_frame(topic, [index], batch) for index in range(case.connections)]
             return loaded(contest, side, frames, case.connections, case.in_flight, len(batch))
 
-        return contest.row("raw", case.work, measure, goals=case.goals)
+    return contest.row("raw", case.work, measure, goals=case.goals)
 
 
 def _fetch(contest: Contest, case: Fetch, topic: str) -> Row:

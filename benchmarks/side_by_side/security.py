@@ -176,17 +176,15 @@ def _tls(contest: Contest, *, quick: bool) -> Iterator[Row]:
 
 def _produce(secured: SecuredContest, wanted: Wanted) -> Row:
     [case] = [each for each in PRODUCES if each.work == wanted.work]
-    topic = secured.new_topic(case.connections)
     batch = load.batch(case.records, case.value_bytes)
-    frames = [load.produce_frame(topic, [index], batch) for index in range(case.connections)]
 
     def measure(side: Side) -> Sample:
         port = secured.port(side, "ECDSA")
-        return loaded(secured, side, frames, case.connections, case.in_flight, len(batch), tls_port=port)
+        with secured.topic_of_a_round(side, case.connections) as topic:
+            frames = [load.produce_frame(topic, [index], batch) for index in range(case.connections)]
+            return loaded(secured, side, frames, case.connections, case.in_flight, len(batch), tls_port=port)
 
-    row = secured.row("security", f"TLS {case.work}", measure, goals=wanted.goals)
-    secured.delete_topic(topic)
-    return row
+    return secured.row("security", f"TLS {case.work}", measure, goals=wanted.goals)
 
 
 def _fetch(secured: SecuredContest, wanted: Wanted, topic: str) -> Row:

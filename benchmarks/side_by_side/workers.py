@@ -34,6 +34,7 @@ class WorkersSide(Side):
 
     def __init__(self, alone: Side, directory: Path) -> None:
         super().__init__(alone.name, alone.server)
+        self.alone = alone
         self.workers = Side(alone.name, Machine(directory, WORKERS, PROPERTIES).server)
 
     def start(self) -> None:
@@ -76,11 +77,10 @@ class Way(NamedTuple):
 
 
 def _ways(side: Side) -> Mapping[str, Way]:
-    alone = Way(side, [side.port])
     if not isinstance(side, WorkersSide):
-        return {ONE: alone, TWO: alone}
+        return dict.fromkeys((ONE, TWO), Way(side, [side.port]))
     first = side.workers.port
-    return {ONE: alone, TWO: Way(side.workers, range(first, first + WORKERS))}
+    return {ONE: Way(side.alone, [side.port]), TWO: Way(side.workers, range(first, first + WORKERS))}
 
 
 def _loads(contest: Contest, *, quick: bool) -> Iterator[Row]:
@@ -96,17 +96,21 @@ def _loads(contest: Contest, *, quick: bool) -> Iterator[Row]:
 
 
 def _produce(contest: Contest, wanted: Produce) -> list[Row]:
-    topic = contest.new_topic(wanted.connections)
     batch = load.batch(wanted.records, wanted.value_bytes)
-    halves = [
-        [load.produce_frame(topic, [partition], batch) for partition in range(half, wanted.connections, WORKERS)]
-        for half in range(WORKERS)
-    ]
 
     def measure(way: str, side: Side) -> Sample:
-        return _measured(_ways(side)[way], halves, wanted.connections, wanted.in_flight, len(batch), contest.seconds)
+        chosen = _ways(side)[way]
+        with contest.topic_of_a_round(chosen.side, wanted.connections) as topic:
+            halves = [
+                [
+                    load.produce_frame(topic, [partition], batch)
+                    for partition in range(half, wanted.connections, WORKERS)
+                ]
+                for half in range(WORKERS)
+            ]
+            return _measured(chosen, halves, wanted.connections, wanted.in_flight, len(batch), contest.seconds)
 
-    return _rows(contest, wanted.work, measure, topic)
+    return _rows(contest, wanted.work, measure)
 
 
 def _fetch(contest: Contest, wanted: Fetch) -> list[Row]:
@@ -122,13 +126,13 @@ def _fetch(contest: Contest, wanted: Fetch) -> list[Row]:
         ways = _ways(side)[way]
         return _measured(ways, halves, wanted.connections, 1, wanted.partition_bytes, contest.seconds, walk=True)
 
-    return _rows(contest, wanted.work, measure, topic)
-
-
-def _rows(contest: Contest, work: str, measure: Callable[[str, Side], Sample], topic: str) -> list[Row]:
-    rows = contest.rows("workers", {f"{work}, {way}": partial(measure, way) for way in (ONE, TWO)})
+    rows = _rows(contest, wanted.work, measure)
     contest.delete_topic(topic)
     return rows
+
+
+def _rows(contest: Contest, work: str, measure: Callable[[str, Side], Sample]) -> list[Row]:
+    return contest.rows("workers", {f"{work}, {way}": partial(measure, way) for way in (ONE, TWO)})
 
 
 def _measured(
