@@ -66,6 +66,7 @@ from odradek.broker.startup.security import METRICS_PORT, listener_tls
 from odradek.broker.startup.siblings import Siblings
 from odradek.broker.startup.status_pages import start_status_pages
 from odradek.broker.startup.surroundings import Surroundings
+from odradek.broker.startup.worker_directories import check_finished
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
@@ -307,6 +308,7 @@ class Run:
             await open_log_dirs(log_dirs, config, threads, self._clock, config.cluster_id)
             stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
             if not self._read_only:
+                check_finished(config)
                 await threads.run(check_alone, log_dirs)
             store = await SqliteStore.open(
                 await store_path(log_dirs.first.path, self._read_only, threads, stack),
@@ -321,6 +323,7 @@ class Run:
         cluster_id = await shared_cluster_id(config, shared, state, self._clock, self._randomness)
         await open_log_dirs(log_dirs, config, threads, self._clock, cluster_id)
         stack.push_async_callback(self._close_log_dirs, log_dirs, threads)
+        check_finished(config)
         return shared
 
     async def _close_store(self, store: SqliteStore) -> None:

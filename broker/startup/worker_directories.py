@@ -25,6 +25,16 @@ def refuse_unfinished(config: BrokerConfig) -> str | None:
     return next((reason for each in config.log_dirs if (reason := _unfinished(each, files)) is not None), None)
 
 
+def check_finished(config: BrokerConfig) -> None:
+    """Raise `LogDirRefusedError` if `refuse_unfinished` has a reason.
+
+    For a broker that holds its locks: a move that had them, and was killed after the check before, has left its plan.
+    """
+    reason = refuse_unfinished(config)
+    if reason is not None:
+        raise LogDirRefusedError(reason)
+
+
 def partitions_left_behind(config: BrokerConfig) -> list[str]:
     """Return a sentence for each directory of a worker beyond `num.workers` that holds partitions.
 

@@ -6,7 +6,9 @@ import pytest
 
 from odradek.broker.broker import Broker
 from odradek.broker.config import BrokerConfig
+from odradek.broker.startup.machine import Machine
 from odradek.broker.startup.worker_directories import partitions_left_behind, refuse_unfinished
+from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.broker.storage.names import WORKERS_PLAN
 from tests.handlers.requests import batch, create, fetch, produce, values_in
@@ -68,3 +70,21 @@ async def test_a_broker_is_refused_and_a_read_only_one_is_not(tmp_path: Path, na
     assert _names(tmp_path) == before
     async with Broker(properties, read_only=True) as broker, Wire("127.0.0.1", broker.port) as wire:
         assert values_in(await fetch(wire, "t")) == [b"value"]
+
+
+class InterruptedMove(OsFiles):
+    """A move of partitions writes its plan and is killed, between a broker's first check and its lock."""
+
+    def lock(self, path: str) -> int:
+        Path(path).with_name(WORKERS_PLAN).touch()
+        return super().lock(path)
+
+
+async def test_a_move_that_is_killed_while_the_broker_starts_refuses_it(tmp_path: Path) -> None:
+    async with Broker({"log.dirs": str(tmp_path)}):
+        pass
+    with pytest.raises(LogDirRefusedError, match="odradek workers --spread"):
+        await Broker({"log.dirs": str(tmp_path)}, machine=Machine(new_files=InterruptedMove)).start()
+    (tmp_path / WORKERS_PLAN).unlink()
+    async with Broker({"log.dirs": str(tmp_path)}):  # the other one has released its locks
+        pass
