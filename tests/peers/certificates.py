@@ -95,6 +95,13 @@ def write_secret(path: Path, content: str | bytes) -> Path:
     return path
 
 
+# Contexts of Python 3.13's `create_default_context`, as other clients have them, want it of every authority.
+_SIGNS = x509.KeyUsage(
+    digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+    key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+)  # fmt: skip
+
+
 class Authority:
     """A certificate authority; a root, or one below another."""
 
@@ -112,7 +119,9 @@ class Authority:
             .not_valid_before(now() - DAY)
             .not_valid_after(now() + 365 * DAY)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            .add_extension(_SIGNS, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False)
             .sign(signing, hashes.SHA256())
         )
         if parent is not None:

@@ -36,8 +36,13 @@ class Received(asyncio.BufferedProtocol):
     def __init__(self) -> None:
         self.buffer = bytearray(64)
         self.data = b""
+        self.transport: asyncio.Transport | None = None
         self.arrived = asyncio.Event()
         self.ended: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
 
     def get_buffer(self, sizehint: int) -> bytearray:
         return self.buffer
@@ -109,8 +114,9 @@ async def greeted(address: Address, used: SecuritySettings, server_name: str | N
     protocol = Received()
     network = TcpNetwork(used, server_name)
     await connect(network, address, protocol, str(address), 5)
-    # connect() returned with a transport; it is the protocol's to close, as Connection does
     await asyncio.wait({asyncio.ensure_future(protocol.arrived.wait()), protocol.ended}, return_when="FIRST_COMPLETED")
+    assert protocol.transport is not None
+    protocol.transport.abort()  # from Python 3.12 on, a server waits for its connections
     return protocol.data
 
 
