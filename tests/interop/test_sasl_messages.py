@@ -32,6 +32,7 @@ from odradek.protocol.sasl.scram_client import ScramClient
 from odradek.protocol.sasl.scram_messages import ClientFinal, ClientFirst, ServerFirst, auth_message
 from tests.peers import apache
 from tests.peers.server import Server, free_port
+from tests.security.authentication.exchanges import step as take
 from tests.security.authentication.tokens.issuer import key_set, part, token, unsecured_token
 from tests.wire import Wire
 
@@ -84,7 +85,7 @@ async def our_outcome(exchange: Exchange, steps: Sequence[Step]) -> Outcome:
     answer = b""
     for step in steps:
         try:
-            answer = await exchange.step(step if isinstance(step, bytes) else step(answer))
+            answer = await take(exchange, step if isinstance(step, bytes) else step(answer))
         except AuthenticationFailed as failed:
             return [*found, ("failed", failed.message)]
         found.append(("accepted", text_of(answer)))

@@ -47,7 +47,7 @@ def users(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Users:
     return run
 
 
-async def logs_in(broker: Broker, name: str, password: str, mechanism: str) -> bool:
+def logs_in(broker: Broker, name: str, password: str, mechanism: str) -> bool:
     """Whether a client with this password is accepted for the users of a broker."""
     chosen, stored = SCRAM_MECHANISMS[mechanism], broker.services.metadata.image.scram_users
     exchange = ScramExchange(
@@ -55,7 +55,7 @@ async def logs_in(broker: Broker, name: str, password: str, mechanism: str) -> b
     )
     client = ScramClient(chosen, name, password, "nonce")
     try:
-        client.verify(await exchange.step(client.final(await exchange.step(client.first()))))
+        client.verify(exchange.step(client.final(exchange.step(client.first()))))
     except AuthenticationFailed:
         return False
     return True
@@ -63,7 +63,7 @@ async def logs_in(broker: Broker, name: str, password: str, mechanism: str) -> b
 
 async def log_in_to(log_dir: Path, *attempts: tuple[str, str, str]) -> list[bool]:
     async with Broker({"log.dirs": str(log_dir)}) as broker:
-        return [await logs_in(broker, *attempt) for attempt in attempts]
+        return [logs_in(broker, *attempt) for attempt in attempts]
 
 
 def test_the_first_user_exists_before_the_broker_has_ever_run(
