@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from odradek.broker.clock import SystemClock
 from odradek.broker.config import BrokerConfig
-from odradek.broker.startup.worker_directories import partitions_left_behind, refuse_unfinished
+from odradek.broker.startup.worker_directories import check_finished, partitions_left_behind
 from odradek.broker.storage.log_dir import LogDirRefusedError
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.workers.first_processes import WaitingProcess
@@ -29,9 +29,9 @@ _LOG = StructuredLogger(__name__)
 
 def check(config: BrokerConfig) -> None:
     """Raise `LogDirRefusedError` if partitions are not where the workers of `config` would serve them."""
-    for reason in (refuse_unfinished(config), *partitions_left_behind(config)):
-        if reason is not None:
-            raise LogDirRefusedError(reason)
+    check_finished(config)
+    for reason in partitions_left_behind(config):
+        raise LogDirRefusedError(reason)
 
 
 async def supervise(config: BrokerConfig, arguments: Sequence[str], first: Sequence[WaitingProcess]) -> int:

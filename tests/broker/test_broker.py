@@ -38,7 +38,7 @@ def forget_clean_stop(directory: Path) -> None:
 
 
 def open_files() -> Counter[str]:
-    """The open files by descriptor and name; of pipes the number, because threads of other clients replace theirs."""
+    """The open files by descriptor and name; of pipes only the number: librdkafka replaces one each time it tries."""
     links = [(link.name, str(link.readlink())) for link in Path("/proc/self/fd").iterdir() if link.exists()]
     return Counter("pipe" if name.startswith("pipe:") else f"{number} {name}" for number, name in links)
 

@@ -2,7 +2,8 @@
 
 A server must send a salt before it has seen a proof. For an unknown user it sends one that is derived from the name and
 a secret by HMAC: always the same for the same name, and of the form that Kafka's tools and `odradek users` give their
-salts, 130 bits in base 36. The keys are derived the same way; no password has them, so every proof is wrong.
+salts, 130 bits in base 36. The keys are the same for all names, because they are never sent; no password has them, so
+every proof is wrong.
 
 The secret is one of the cluster, not of a broker: two brokers that sent different salts for one name would betray that
 it does not exist. It must be stored, because a salt that changes with a restart betrays the same. And it must be

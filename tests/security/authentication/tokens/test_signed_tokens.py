@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import sys
 import time
 from typing import Any
 
@@ -270,8 +271,8 @@ async def test_a_malformed_token_is_refused(text: str) -> None:
 async def test_claims_that_are_nested_deeply_are_refused_after_the_signature() -> None:
     payload = b'{"a":' + b"[" * 5000 + b"]" * 5000 + b"}"
     text = serialize_compact({"alg": "ES256", "kid": "p256"}, payload, keys()["p256"], ["ES256"])
-    decoded = "the claim exp is missing"  # by Python 3.13, whose limit is higher
-    assert await refusal(text) in ("a part of a token is not a JSON object in base64", decoded)
+    # Python 3.13 decodes them: its limit is higher.
+    assert ("JSON object" if sys.version_info < (3, 13) else "the claim exp is missing") in await refusal(text)
 
 
 async def test_a_system_clock_is_not_read() -> None:
