@@ -151,8 +151,9 @@ class MovableClock(WaitingClock):
     async def advance(self, delta: timedelta | None = None, /, **arguments: float) -> None:
         """Move the clock forward by a `timedelta`, or by its arguments (`hours=2`), and do what is due until then.
 
-        Returns when that is done. Raises ValueError if the time is negative; TimeoutError if something that was due
-        takes too long in real time: then what was due before it is done, and the clock goes on from there.
+        Returns when that is done. Raises TypeError for a number without a unit, ValueError if the time is negative;
+        TimeoutError if something that was due takes too long in real time: then what was due before it is done, and the
+        clock goes on from there.
         """
         seconds = _seconds(delta, arguments)
         deadlines = self.deadlines()
@@ -277,7 +278,20 @@ class MovableTimers:
 def _seconds(delta: timedelta | None, arguments: dict[str, float]) -> float:
     if delta is not None and arguments:
         raise TypeError("give a timedelta, or the arguments of one, not both")
-    seconds = (timedelta(**arguments) if delta is None else delta).total_seconds()
+    if delta is None and not arguments:
+        raise TypeError("say how far: advance(seconds=5), advance(hours=2) or advance(timedelta(days=1))")
+    if delta is not None and not isinstance(delta, timedelta):
+        number = delta if isinstance(delta, int | float) else 5
+        raise TypeError(
+            f"advance takes a timedelta or its arguments, such as advance(seconds={number}), and not {delta!r}"
+        )
+    try:
+        seconds = (timedelta(**arguments) if delta is None else delta).total_seconds()
+    except TypeError as error:
+        names = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+        raise TypeError(f"advance({names}): {error}; write numbers, such as advance(hours=2)") from None
+    except OverflowError as error:
+        raise ValueError(f"a clock cannot be moved that far: {error}") from None
     if seconds < 0:
         raise ValueError("time does not run backwards: a clock can only be moved forward")
     return seconds

@@ -15,16 +15,18 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from msgspec.structs import replace
+
 from odradek.broker.explain.trace import Trace
 from odradek.broker.testing.blocking_clock import BlockingClock
 from odradek.broker.testing.faults import BlockingFaults
 from odradek.broker.testing.loop_thread import LoopThread
 from odradek.broker.testing.snapshots import Snapshot
-from odradek.client.admin.arguments import NewTopic
 from odradek.client.errors import ClientError, TopicExistsError, UnknownTopicError
 from odradek.client.record import ConsumerRecord, RecordMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.plural import pluralize
+from odradek.testing.arguments import Config, check_count, check_name, check_seconds
 from odradek.testing.clients import Clients
 from odradek.testing.clock import AsyncKafkaClock
 from odradek.testing.cluster import Cluster
@@ -34,6 +36,7 @@ from odradek.testing.own_broker import OwnBroker
 from odradek.testing.reading import partitions_of, read_all, settled_ends
 from odradek.testing.report import describe, described, topic_line
 from odradek.testing.sending import Sendable, send
+from odradek.testing.topics import check_existing, new_topic
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -71,22 +74,28 @@ class AsyncKafka:
         return self.cluster.bootstrap
 
     @_on_own_loop
-    async def topic(self, name: str, partitions: int | None = None) -> str:
-        """Create a topic, with one partition by default, and return its name.
+    async def topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        config: Config | None = None,
+        replication_factor: int | None = None,
+    ) -> str:
+        """Create a topic and return its name. By default it has one partition, and the broker's replication factor.
+
+        `config` has the properties of the topic by their names in Kafka, with strings, numbers or bools as values.
 
         The name is `name`, except in a cluster that `--kafka` names: there each test has its own topics, and all
         methods of the handle take either name. Returns the topic if the test has it already. Raises ValueError if that
-        has another number of partitions.
+        has another number of partitions or replicas, or another value of a property.
         """
+        wanted = new_topic(name, partitions, config, replication_factor)
         admin = await self.clients.admin()
         real_name = self.cluster.real_name(name) if self.cluster.may_have(name) else self.cluster.new_name(name)
         try:
-            (await admin.create_topics([NewTopic(real_name, partitions or 1)])).value(real_name)
+            (await admin.create_topics([replace(wanted, name=real_name)])).value(real_name)
         except TopicExistsError:
-            existing = await partitions_of(admin, real_name) or []
-            if partitions not in (None, len(existing)):
-                count = pluralize(len(existing), "partition")
-                raise ValueError(f"the topic {name} exists with {count}, not {partitions}") from None
+            await check_existing(admin, real_name, wanted, any_partitions=partitions is None)
         return real_name
 
     @_on_own_loop
@@ -96,7 +105,7 @@ class AsyncKafka:
         A record is its value, a pair of key and value, or a `ConsumerRecord`, of which partition, key, value, headers
         and timestamp are sent. Raises TypeError for anything else.
         """
-        return await send(await self.clients.producer(), self.cluster.real_name(topic), records)
+        return await send(await self.clients.producer(), self._real_name(topic), records)
 
     @_on_own_loop
     async def records(self, topic: str) -> list[ConsumerRecord]:
@@ -104,7 +113,7 @@ class AsyncKafka:
 
         Raises UnknownTopicError if the topic does not exist.
         """
-        name = self.cluster.real_name(topic)
+        name = self._real_name(topic)
         admin = await self.clients.admin()
         partitions = await partitions_of(admin, name)
         if partitions is None:
@@ -126,7 +135,9 @@ class AsyncKafka:
 
         The topic need not exist yet. Records of aborted and open transactions do not count.
         """
-        name = self.cluster.real_name(topic)
+        check_count("n", n, 1, "kafka.assert_no_records checks that a topic stays empty")
+        check_seconds("timeout", timeout, endless=True)
+        name = self._real_name(topic)
         found: list[ConsumerRecord] = []
         check = partial(self._read_until, name, n, where, found)
         waited_for = f"{pluralize(n, 'record')} of {name}{' that the test wants' if where else ''}"
@@ -139,6 +150,8 @@ class AsyncKafka:
 
         The group need not exist yet; without committed offsets it is not at lag zero.
         """
+        check_name("group", group)
+        check_seconds("timeout", timeout, endless=True)
         check = partial(is_at_lag_zero, self.clients, group)
         await self._until(check, f"lag zero of group {group}", partial(self._group_lines, group), timeout)
 
@@ -148,6 +161,9 @@ class AsyncKafka:
 
         The group need not exist yet.
         """
+        check_name("group", group)
+        check_count("n", n, 0)
+        check_seconds("timeout", timeout, endless=True)
 
         async def check() -> bool:
             return await has_members(await self.clients.admin(), group, n)
@@ -208,6 +224,10 @@ class AsyncKafka:
     @property
     def trace(self) -> Trace:
         return self.own.trace
+
+    def _real_name(self, topic: str) -> str:
+        check_name("topic", topic)
+        return self.cluster.real_name(topic)
 
     # -------------------------------------------------------------------------------------------------------- waits
 

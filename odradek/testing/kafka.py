@@ -10,6 +10,7 @@ from odradek.broker.testing.faults import BlockingFaults
 from odradek.broker.testing.snapshots import Snapshot
 from odradek.client.record import ConsumerRecord, RecordMetadata
 from odradek.testing.aio import TIMEOUT, AsyncKafka
+from odradek.testing.arguments import Config
 from odradek.testing.blocking import check_no_loop
 from odradek.testing.clock import KafkaClock
 from odradek.testing.sending import Sendable
@@ -37,9 +38,15 @@ class Kafka:
         """The value of bootstrap.servers for the program under test."""
         return self.aio.bootstrap
 
-    def topic(self, name: str, partitions: int | None = None) -> str:
+    def topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        config: Config | None = None,
+        replication_factor: int | None = None,
+    ) -> str:
         """Create a topic, with one partition by default, and return its name: see `AsyncKafka.topic`."""
-        return self._run(self.aio.topic(name, partitions))
+        return self._run(self.aio.topic(name, partitions, config, replication_factor))
 
     def produce(self, topic: str, records: Iterable[Sendable]) -> list[RecordMetadata]:
         """Send records, each a value, a pair of key and value, or a `ConsumerRecord`: see `AsyncKafka.produce`."""
@@ -101,7 +108,7 @@ class Kafka:
     def restore(self, state: Snapshot) -> None:
         """Put everything back to a snapshot, as often as wanted. Connections are closed; clients go on by themselves.
 
-        Raises ValueError if the test that took the snapshot has ended.
+        Raises TypeError for anything but a snapshot, ValueError if the test that took it has ended.
         """
         check_no_loop("restore")
         self.aio.own.restore(state)

@@ -20,6 +20,8 @@ from odradek.broker.testing.threaded import ThreadedBroker
 from odradek.testing.clients import Clients
 from odradek.testing.request_log import OWN_CLIENT_ID, RequestLog
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 _LOOK_SECONDS = 0.25
 """The longest wait for a request. Timers change groups without one, when a member falls silent for example."""
 
@@ -98,7 +100,9 @@ class OwnBroker:
         return taken
 
     def restore(self, state: Snapshot) -> None:
-        """Bring the broker back to a snapshot, also if it was stopped or has failed."""
+        """Bring the broker back to a snapshot, also if it was stopped or has failed. Raises TypeError, ValueError."""
+        if not isinstance(state, Snapshot):
+            raise TypeError(f"restore takes what kafka.snapshot() has returned, and not {state!r}")
         self._restore(state, starts_anew=False)
 
     def _restore(self, state: Snapshot, *, starts_anew: bool) -> None:
