@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from datetime import datetime
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -35,7 +36,7 @@ from odradek.testing.groups import group_lines, has_members, is_at_lag_zero
 from odradek.testing.own_broker import OwnBroker
 from odradek.testing.reading import partitions_of, read_all, settled_ends
 from odradek.testing.report import describe, described, topic_line
-from odradek.testing.sending import Sendable, send
+from odradek.testing.sending import Headers, Sendable, send, stamp_of
 from odradek.testing.topics import check_existing, new_topic
 
 P = ParamSpec("P")
@@ -99,13 +100,24 @@ class AsyncKafka:
         return real_name
 
     @_on_own_loop
-    async def produce(self, topic: str, records: Iterable[Sendable]) -> list[RecordMetadata]:
+    async def produce(
+        self,
+        topic: str,
+        records: Iterable[Sendable],
+        headers: Headers | None = None,
+        timestamp: int | datetime | None = None,
+    ) -> list[RecordMetadata]:
         """Send records in order, and return their places when all are acknowledged.
 
         A record is its value, a pair of key and value, or a `ConsumerRecord`, of which partition, key, value, headers
-        and timestamp are sent. Raises TypeError for anything else.
+        and timestamp are sent. `headers` and `timestamp` (ms since the epoch, or a datetime with a time zone) are for
+        all records of the call, and override those of a `ConsumerRecord`. Without a timestamp a record has the present
+        time: by the broker's clock if the test has moved that, else by the clock of this process.
+
+        Raises TypeError for anything else, and ValueError for a negative timestamp.
         """
-        return await send(await self.clients.producer(), self._real_name(topic), records)
+        stamp = stamp_of(headers, timestamp, self.cluster.time_ms())
+        return await send(await self.clients.producer(), self._real_name(topic), records, stamp)
 
     @_on_own_loop
     async def records(self, topic: str) -> list[ConsumerRecord]:

@@ -27,6 +27,10 @@ class Cluster(Protocol):
         """Return the name for a topic that a test creates, which is `real_name` from then on."""
         ...
 
+    def time_ms(self) -> int | None:
+        """Return the time of the broker's clock (ms since the epoch) if a test has moved it, else None."""
+        ...
+
     async def begin_test(self, clients: Clients) -> None:
         """Take what is there as the state that each test begins with, at the first call. Raises ClientError."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable
+from datetime import datetime
 from typing import Any, TypeVar
 
 from odradek.broker.explain.trace import Trace
@@ -13,7 +14,7 @@ from odradek.testing.aio import TIMEOUT, AsyncKafka
 from odradek.testing.arguments import Config
 from odradek.testing.blocking import check_no_loop
 from odradek.testing.clock import KafkaClock
-from odradek.testing.sending import Sendable
+from odradek.testing.sending import Headers, Sendable
 
 T = TypeVar("T")
 
@@ -48,9 +49,15 @@ class Kafka:
         """Create a topic, with one partition by default, and return its name: see `AsyncKafka.topic`."""
         return self._run(self.aio.topic(name, partitions, config, replication_factor))
 
-    def produce(self, topic: str, records: Iterable[Sendable]) -> list[RecordMetadata]:
+    def produce(
+        self,
+        topic: str,
+        records: Iterable[Sendable],
+        headers: Headers | None = None,
+        timestamp: int | datetime | None = None,
+    ) -> list[RecordMetadata]:
         """Send records, each a value, a pair of key and value, or a `ConsumerRecord`: see `AsyncKafka.produce`."""
-        return self._run(self.aio.produce(topic, records))
+        return self._run(self.aio.produce(topic, records, headers, timestamp))
 
     def records(self, topic: str) -> list[ConsumerRecord]:
         """Return all records of a topic, without those of aborted transactions: see `AsyncKafka.records`."""

@@ -36,6 +36,9 @@ class OtherCluster:
         name = names[topic] = f"{topic}-{uuid4().hex[:8]}"
         return name
 
+    def time_ms(self) -> None:
+        """Nothing: its clock is not moved."""
+
     async def begin_test(self, clients: Clients) -> None:  # noqa: ARG002 - of every cluster
         self._has_begun = True
 

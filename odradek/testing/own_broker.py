@@ -65,6 +65,9 @@ class OwnBroker:
     def new_name(self, topic: str) -> str:
         return topic
 
+    def time_ms(self) -> int | None:
+        return self.clock.time_ms() if self.clock.was_moved else None
+
     # ------------------------------------------------------------------------------------------------------- isolation
 
     async def begin_test(self, clients: Clients) -> None:

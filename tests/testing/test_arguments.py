@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from odradek.client.admin.arguments import ConfigResource
 from odradek.testing import Kafka
+
+NAIVE = datetime(2026, 11, 28)  # noqa: DTZ001 - the mistake
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,18 @@ from odradek.testing import Kafka
         (lambda kafka: kafka.topic(None), TypeError, 'the name of a topic is a str, such as "orders", and not None'),
         (lambda kafka: kafka.topic(""), ValueError, "the name of a topic is empty"),
         (lambda kafka: kafka.produce(b"t", []), TypeError, "such as \"orders\", and not b't'"),
+        (
+            lambda kafka: kafka.produce("t", [], {"a": "b"}),
+            TypeError,
+            "header a is bytes or None, and not 'b'; encode it",
+        ),
+        (lambda kafka: kafka.produce("t", [], "a"), TypeError, 'headers are a dict, such as {"trace": b"7"}, or pairs'),
+        (lambda kafka: kafka.produce("t", [], [b"a"]), TypeError, "or pairs of a str and bytes, and not b'a'"),
+        (lambda kafka: kafka.produce("t", [], {b"a": b"b"}), TypeError, "or pairs of a str and bytes, and not (b'a', "),
+        (lambda kafka: kafka.produce("t", [], timestamp=-1), ValueError, "from 0 to 2^63 - 1, and not -1"),
+        (lambda kafka: kafka.produce("t", [], timestamp=1 << 63), ValueError, "from 0 to 2^63 - 1, and not 9223"),
+        (lambda kafka: kafka.produce("t", [], timestamp=1.7e9), TypeError, "such as 1700000000000, or a datetime, and"),
+        (lambda kafka: kafka.produce("t", [], timestamp=NAIVE), ValueError, "2026-11-28 00:00:00 has no time zone"),
         (lambda kafka: kafka.records(3), TypeError, "the name of a topic is a str"),
         (
             lambda kafka: kafka.wait_for_records("t", 0),
