@@ -14,6 +14,8 @@ from odradek.broker.testing.members import expire_member
 from odradek.broker.testing.movable_clock import MovableClock
 from odradek.broker.testing.threaded import ThreadedBroker
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 
 class BlockingClock:
     """Moves the clock of a broker that runs. All methods may be called on any thread except the broker's."""

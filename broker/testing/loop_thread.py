@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 from odradek.broker.testing.broker_loop import BrokerLoop
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 T = TypeVar("T")
 
 _ENDED = "the broker was stopped before the call had ended"
@@ -46,13 +48,19 @@ class LoopThread:
             coroutine.close()
             raise
         try:
-            return future.result()
+            error = future.exception()
         except concurrent.futures.CancelledError:
             if self._is_closed:
                 raise RuntimeError(_ENDED) from None
             raise
         finally:
             future.cancel()  # if the caller was interrupted
+        if error is None:
+            return future.result()
+        try:
+            raise error  # not by `future.result()`, whose frames would be in the traceback of a failed test
+        finally:
+            del error  # its traceback refers to this frame
 
     async def run_here(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop, from this loop or another one, and return its result; cancelled with it."""

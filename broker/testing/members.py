@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from odradek.broker.broker import Broker
 from odradek.broker.testing.movable_clock import MovableClock
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 
 async def expire_member(broker: Broker, group_id: str, client_id: str) -> None:
     """End the sessions of the group's members with that client id, as if they had been silent for too long.

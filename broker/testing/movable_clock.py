@@ -35,6 +35,8 @@ from odradek.broker.testing import unfrozen_time
 from odradek.broker.testing.deadlines import Deadline, Deadlines
 from odradek.broker.waiting import ClockFollower, WaitingClock
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 MOST_RUNS: Final = 100
 """How often periodic work runs in one move: 30 days have 43,200 minutes, and no run but the last matters much."""
 _TURNS: Final = 6

@@ -22,6 +22,8 @@ from odradek.broker.storage.disk.files import Files
 from odradek.broker.testing.loop_thread import LoopThread
 from odradek.broker.testing.movable_clock import MovableClock
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

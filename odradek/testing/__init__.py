@@ -14,6 +14,8 @@ def test_an_order_is_confirmed(kafka):
 | `session` | the cluster of a session, isolated from test to test |
 | `kafka`, `aio` | `Kafka`, and the same methods for tests with an event loop |
 | `clients`, `reading`, `sending` | what the methods are made of: clients of a test; records read; records sent |
+| `topics`, `arrivals` | topics as tests create them; the records that a wait has read |
+| `arguments` | the checks of what a test passes |
 | `groups` | members and lag of groups, and the description of a group |
 | `cluster`, `own_broker`, `other_cluster` | what a handle needs of a cluster; our broker; a cluster of `--kafka` |
 | `request_log` | the last requests of our broker, and a signal when one has been answered |

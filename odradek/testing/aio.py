@@ -28,6 +28,8 @@ from odradek.client.record import ConsumerRecord, RecordMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.plural import pluralize
 from odradek.testing.arguments import Config, check_count, check_name, check_seconds
+from odradek.testing.arrivals import Arrivals, Condition
+from odradek.testing.blocking import in_thread
 from odradek.testing.clients import Clients
 from odradek.testing.clock import AsyncKafkaClock
 from odradek.testing.cluster import Cluster
@@ -53,7 +55,10 @@ def _on_own_loop(
 ) -> Callable[Concatenate[AsyncKafka, P], Coroutine[Any, Any, T]]:
     @wraps(method)
     async def call(self: AsyncKafka, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self.loop.run_here(method(self, *args, **kwargs))
+        try:
+            return await self.loop.run_here(method(self, *args, **kwargs))
+        except ClientError as error:  # its message says what has failed, and the client's lines say no more
+            raise error.with_traceback(None) from None
 
     return call
 
@@ -140,7 +145,7 @@ class AsyncKafka:
         self,
         topic: str,
         n: int,
-        where: Callable[[ConsumerRecord], bool] | None = None,
+        where: Condition | None = None,
         timeout: float | None = TIMEOUT,
     ) -> list[ConsumerRecord]:
         """Wait until a topic has `n` records, or `n` for which `where` is true, and return the first `n` of them.
@@ -150,11 +155,38 @@ class AsyncKafka:
         check_count("n", n, 1, "kafka.assert_no_records checks that a topic stays empty")
         check_seconds("timeout", timeout, endless=True)
         name = self._real_name(topic)
-        found: list[ConsumerRecord] = []
-        check = partial(self._read_until, name, n, where, found)
+        arrivals = Arrivals(where)
+        check = partial(self._read_until, name, n, arrivals)
         waited_for = f"{pluralize(n, 'record')} of {name}{' that the test wants' if where else ''}"
-        await self._wait(check, waited_for, partial(self._topic_lines, name, found), timeout)
-        return found[:n]
+        await self._wait(check, waited_for, partial(self._topic_lines, name, arrivals), timeout)
+        return arrivals.wanted[:n]
+
+    @_on_own_loop
+    async def assert_no_records(self, topic: str, seconds: float = 1.0, where: Condition | None = None) -> None:
+        """Raise AssertionError, with the records, if a topic has any, or gets any within so many seconds.
+
+        With `where` only those count for which it is true; those of aborted and open transactions never do. With 0
+        seconds only what is there counts. Raises UnknownTopicError if the topic does not exist at the end: a wrong name
+        would otherwise pass.
+        """
+        check_seconds("seconds", seconds)
+        name = self._real_name(topic)
+        arrivals = Arrivals(where)
+        limit = asyncio.timeout(seconds)
+        try:
+            async with limit:
+                await self._first(partial(self._read_until, name, 1, arrivals))
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        if not arrivals.wanted:
+            arrivals.clear()
+            for record in await self.records(name):
+                arrivals.add(record)
+        if arrivals.wanted:
+            which = " for which the test's condition is true" if where else ""
+            lines = [*arrivals.lines(), *self.cluster.report_lines()]
+            raise AssertionError("\n".join([f"{name} should have no records{which}, within {seconds:g} s", *lines]))
 
     @_on_own_loop
     async def wait_for_lag_zero(self, group: str, timeout: float | None = TIMEOUT) -> None:
@@ -203,22 +235,22 @@ class AsyncKafka:
 
     async def stop(self) -> None:
         """See `Kafka.stop`, and there for the next ones."""
-        await asyncio.to_thread(self.own.threaded.stop)
+        await in_thread(self.own.threaded.stop)
 
     async def start(self) -> None:
-        await asyncio.to_thread(self.own.threaded.start)
+        await in_thread(self.own.threaded.start)
 
     async def restart(self) -> None:
-        await asyncio.to_thread(self.own.threaded.restart)
+        await in_thread(self.own.threaded.restart)
 
     async def kill(self) -> None:
-        await asyncio.to_thread(self.own.threaded.kill)
+        await in_thread(self.own.threaded.kill)
 
     async def snapshot(self) -> Snapshot:
-        return await asyncio.to_thread(self.own.snapshot)
+        return await in_thread(self.own.snapshot)
 
     async def restore(self, state: Snapshot) -> None:
-        await asyncio.to_thread(self.own.restore, state)
+        await in_thread(self.own.restore, state)
 
     @property
     def clock(self) -> AsyncKafkaClock:
@@ -285,29 +317,27 @@ class AsyncKafka:
 
         await self._wait(is_true, waited_for, lines, timeout)
 
-    async def _read_until(
-        self, name: str, n: int, where: Callable[[ConsumerRecord], bool] | None, found: list[ConsumerRecord]
-    ) -> bool | None:
-        """Read a topic from its beginning until `n` records are found; return None if it does not exist."""
-        found.clear()  # of an attempt that a restart of the broker has ended
+    async def _read_until(self, name: str, n: int, arrivals: Arrivals) -> bool | None:
+        """Read a topic from its beginning until `n` wanted records are there; return None if it does not exist."""
+        arrivals.clear()  # of an attempt that a restart of the broker has ended
         partitions = await partitions_of(await self.clients.admin(), name)
         if partitions is None:
             return None
         async with self.clients.consumer() as consumer:
             consumer.assign(partitions)
-            while len(found) < n:
-                found += [each for each in await consumer.poll() if where is None or where(each)]
+            while len(arrivals.wanted) < n:
+                for record in await consumer.poll():
+                    arrivals.add(record)
         return True
 
     async def _group_lines(self, group: str) -> list[str]:
         return await group_lines(await self.clients.admin(), group)
 
-    async def _topic_lines(self, name: str, found: list[ConsumerRecord]) -> list[str]:
+    async def _topic_lines(self, name: str, arrivals: Arrivals) -> list[str]:
         admin = await self.clients.admin()
         listing = (await admin.list_topics()).get(name)
         lines = [f"topic {name} does not exist" if listing is None else await topic_line(admin, name, listing)]
-        lines.append(f"{pluralize(len(found), 'record')} of those wanted arrived{':' if found else ''}")
-        lines += [f"  {each.partition}:{each.offset} {each.key!r} {each.value!r}"[:200] for each in found[-5:]]
+        lines += arrivals.lines()
         for group in await admin.list_groups():
             lines += await group_lines(admin, group)
         return lines

@@ -14,6 +14,8 @@ from odradek.client.consumer.consumer import Consumer
 from odradek.client.producer.producer import Producer
 from odradek.testing.request_log import OWN_CLIENT_ID
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 TIMEOUT_MS = 10_000
 """How long a call tries again before it fails: tests wait for it."""
 SETTINGS = ClientSettings(

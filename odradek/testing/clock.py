@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
 from odradek.broker.testing.blocking_clock import BlockingClock
-from odradek.testing.blocking import check_no_loop
+from odradek.testing.blocking import check_no_loop, in_thread
 
 __tracebackhide__ = True  # pytest shows the line of the test, and none of this module
 
@@ -47,11 +46,11 @@ class AsyncKafkaClock:
 
     async def advance(self, delta: timedelta | None = None, /, **arguments: float) -> None:
         """See `KafkaClock.advance`."""
-        await asyncio.to_thread(self._clock().advance, delta, **arguments)
+        await in_thread(self._clock().advance, delta, **arguments)
 
     async def expire_member(self, group: str, client_id: str) -> None:
         """See `KafkaClock.expire_member`."""
-        await asyncio.to_thread(self._clock().expire_member, group, client_id)
+        await in_thread(self._clock().expire_member, group, client_id)
 
     def time_ms(self) -> int:
         """Return the broker's wall-clock time in milliseconds since the epoch (UTC)."""

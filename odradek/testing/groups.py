@@ -11,6 +11,8 @@ from odradek.protocol.plural import pluralize
 from odradek.testing.clients import Clients
 from odradek.testing.reading import read
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 
 async def find_group(admin: Admin, group: str) -> GroupDescription | None:
     """Return the group, or None if it does not exist yet. Raises ClientError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ from odradek.broker.testing.snapshots import Snapshot
 from odradek.client.record import ConsumerRecord, RecordMetadata
 from odradek.testing.aio import TIMEOUT, AsyncKafka
 from odradek.testing.arguments import Config
+from odradek.testing.arrivals import Condition
 from odradek.testing.blocking import check_no_loop
 from odradek.testing.clock import KafkaClock
 from odradek.testing.sending import Headers, Sendable
@@ -67,11 +68,15 @@ class Kafka:
         self,
         topic: str,
         n: int,
-        where: Callable[[ConsumerRecord], bool] | None = None,
+        where: Condition | None = None,
         timeout: float | None = TIMEOUT,
     ) -> list[ConsumerRecord]:
         """Wait until a topic has `n` records for which `where` is true, and return them."""
         return self._run(self.aio.wait_for_records(topic, n, where, timeout))
+
+    def assert_no_records(self, topic: str, seconds: float = 1.0, where: Condition | None = None) -> None:
+        """Raise AssertionError if a topic has records, or gets some within `seconds`: see `AsyncKafka`."""
+        self._run(self.aio.assert_no_records(topic, seconds, where))
 
     def wait_for_lag_zero(self, group: str, timeout: float | None = TIMEOUT) -> None:
         """Wait until a group has committed the end of all its partitions: see `AsyncKafka.wait_for_lag_zero`."""

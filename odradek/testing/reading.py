@@ -10,6 +10,8 @@ from odradek.client.config import IsolationLevel
 from odradek.client.consumer.consumer import Consumer
 from odradek.client.record import ConsumerRecord, TopicPartition
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 _LOOK_MS = 20
 """The interval in which positions are compared with the ends while no record arrives: a partition may end in records
 of transactions, which the consumer does not return."""

@@ -14,6 +14,8 @@ from odradek.testing.clients import Clients
 from odradek.testing.cluster import Cluster
 from odradek.testing.groups import group_lines
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 _SECONDS = 3.0
 """How long a description may take: a broker that does not answer is described as such."""
 

@@ -60,6 +60,8 @@ NAIVE = datetime(2026, 11, 28)  # noqa: DTZ001 - the mistake
             "a number of seconds, such as timeout=5, or None",
         ),
         (lambda kafka: kafka.wait_for_members("g", -1), ValueError, "n is 0 or more, and not -1"),
+        (lambda kafka: kafka.assert_no_records("t", "5"), TypeError, "such as seconds=5, and not '5'"),
+        (lambda kafka: kafka.assert_no_records("t", -1), ValueError, "from 0 on, and not -1"),
         (lambda kafka: kafka.wait_for_lag_zero(None), TypeError, "the name of a group is a str"),
         (lambda kafka: kafka.wait_for_lag_zero("g", timeout=-1), ValueError, "from 0 on, and not -1"),
         (lambda kafka: kafka.wait_for_lag_zero("g", timeout=float("nan")), ValueError, "from 0 on, and not nan"),

@@ -164,9 +164,63 @@ def test_a_wait_for_records_that_do_not_come_shows_what_is_there(kafka: Kafka) -
         kafka.wait_for_records("orders", 2, timeout=1)
     text = str(raised.value)
     assert text.startswith("waited 1 s for 2 records of orders\ntopic orders, offsets by partition: 0: 0–1\n")
-    assert "1 record of those wanted arrived:\n  0:0 b'key' b'socks'\n" in text
+    assert "\n1 record arrived:\n  0:0 b'key' b'socks'\n" in text
     assert re.search(r' Metadata v\d+ from .* "shop": answered after .* ms$', text, re.MULTILINE)
     assert isinstance(raised.value, TimeoutError)
+
+
+def test_a_failed_wait_shows_a_few_of_the_records_that_did_arrive_and_which_of_them_it_wants(kafka: Kafka) -> None:
+    kafka.topic("orders")
+    kafka.produce("orders", [b"%02d" % number for number in range(12)])
+    kafka.produce("orders", [(None, b"x" * 100_000)], headers={f"h{number}": b"y" * 100 for number in range(7)})
+    with pytest.raises(KafkaTimeoutError) as raised:
+        kafka.wait_for_records("orders", 2, where=lambda record: record.value == b"10", timeout=0.5)
+    lines = str(raised.value).splitlines()
+    assert lines[2] == "13 records arrived, 1 of them as the test wants (*); the last 10:"
+    assert lines[3:12] == [f"  {'*' if n == 10 else ' '} 0:{n} None {b'%02d' % n!r}" for n in range(3, 12)]
+    assert lines[12].startswith(f"    0:12 None {b'x' * 60!r}… (100000 bytes) h0={b'y' * 60!r}… (100 bytes) h1=")
+    assert lines[12].endswith(" …")
+    assert len(lines[12]) < 1000
+
+
+def test_a_topic_without_records_passes(kafka: Kafka) -> None:
+    kafka.topic("orders", partitions=2)
+    kafka.assert_no_records("orders", seconds=0.05)
+    kafka.produce("orders", [b"socks"])
+    kafka.assert_no_records("orders", seconds=0, where=lambda record: record.value == b"shoes")
+
+
+@pytest.mark.parametrize("seconds", [0, 10])
+def test_a_topic_with_records_fails_and_they_are_shown(kafka: Kafka, seconds: float) -> None:
+    kafka.topic("orders")
+    kafka.produce("orders", [b"socks"])
+    with pytest.raises(AssertionError, match=f"orders should have no records, within {seconds} s\n1 record arrived:"):
+        kafka.assert_no_records("orders", seconds)
+    with pytest.raises(AssertionError, match="for which the test's condition is true, within"):
+        kafka.assert_no_records("orders", seconds, where=lambda record: record.offset == 0)
+
+
+def test_a_record_that_arrives_too_early_fails_at_once(kafka: Kafka) -> None:
+    waiting = Background(kafka, kafka.aio.assert_no_records("orders", 60))  # the topic does not exist yet
+    kafka.topic("orders")
+    kafka.produce("orders", [b"socks"])
+    with pytest.raises(AssertionError, match="0:0 None b'socks'"):
+        waiting.result()
+
+
+def test_no_records_of_a_missing_topic_is_an_error(kafka: Kafka) -> None:
+    with pytest.raises(UnknownTopicError, match="no-such-topic"):
+        kafka.assert_no_records("no-such-topic", seconds=0)
+
+
+def test_aborted_records_are_no_records(kafka: Kafka) -> None:
+    kafka.topic("orders")
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": "t"})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce("orders", b"aborted")
+    producer.abort_transaction(10)
+    kafka.assert_no_records("orders", seconds=0)
 
 
 def test_an_error_of_the_condition_is_the_error_of_the_wait(kafka: Kafka) -> None:
@@ -279,6 +333,7 @@ async def test_a_blocking_call_on_a_running_loop_names_its_twin(kafka: Kafka) ->
         "produce": lambda: kafka.produce("orders", []),
         "records": lambda: kafka.records("orders"),
         "wait_for_records": lambda: kafka.wait_for_records("orders", 1),
+        "assert_no_records": lambda: kafka.assert_no_records("orders"),
         "wait_for_lag_zero": lambda: kafka.wait_for_lag_zero("g"),
         "wait_for_members": lambda: kafka.wait_for_members("g", 1),
         "describe": kafka.describe,

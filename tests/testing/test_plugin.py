@@ -178,6 +178,50 @@ def test_a_failed_test_shows_topics_groups_and_the_last_requests(pytester: pytes
     )
 
 
+def test_an_error_shows_the_lines_of_the_test_and_none_of_ours(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.parametrize("call", [
+            lambda kafka: kafka.wait_for_records("orders", 1, timeout=0.05),
+            lambda kafka: kafka.wait_for_lag_zero("readers", timeout=0.05),
+            lambda kafka: kafka.wait_for_members("readers", 1, timeout=0.05),
+            lambda kafka: kafka.assert_no_records("orders", seconds=0),
+            lambda kafka: kafka.records("orders"),
+            lambda kafka: kafka.topic("or/ders"),
+            lambda kafka: kafka.topic("orders", partitions="3"),
+            lambda kafka: kafka.produce("orders", ["text"]),
+            lambda kafka: kafka.clock.advance(5),
+            lambda kafka: kafka.clock.expire_member("readers", "shop"),
+            lambda kafka: kafka.restore(None),
+            lambda kafka: kafka.faults.fail("Produc", "X"),
+        ])
+        def test_blocking(kafka, call):
+            call(kafka)
+
+        @pytest.mark.asyncio
+        @pytest.mark.parametrize("call", [
+            lambda kafka: kafka.wait_for_records("orders", 1, timeout=0.05),
+            lambda kafka: kafka.clock.advance(5),
+            lambda kafka: kafka.restore(None),
+            lambda kafka: kafka.records("orders"),
+        ])
+        async def test_awaiting(kafka, call):
+            await call(kafka.aio)
+
+        def test_where(kafka):
+            kafka.produce(kafka.topic("orders"), [b"a"])
+            kafka.wait_for_records("orders", 1, where=lambda record: record.offset / 0)
+    """)
+    result = run_suite(pytester)
+    result.assert_outcomes(failed=17)
+    result.stdout.no_re_match_line(r".*\.py:\d+: in ")  # a frame of another file than the test's
+    files = {line.partition(".py:")[0] for line in result.outlines if re.match(r"\S+\.py:\d+: ", line)}
+    assert files == {
+        Path(__file__).stem.replace("test_plugin", "test_an_error_shows_the_lines_of_the_test_and_none_of_ours")
+    }
+
+
 def test_a_passed_test_shows_nothing(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(kafka): kafka.topic('orders')")
     result = run_suite(pytester, "-rA")

@@ -11,6 +11,8 @@ from odradek.broker.apis.table import ROWS
 from odradek.protocol.api import NAMES, Api, by_key
 from odradek.protocol.errors import ErrorCode
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 
 def api_named(name: str) -> Api:
     """Return the API of this name, which the broker must serve."""

@@ -13,6 +13,8 @@ from odradek.broker.testing.faults.request_rules import BEFORE, Filters
 from odradek.broker.testing.faults.rule import Rule
 from odradek.protocol.errors import ErrorCode
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 T = TypeVar("T")
 
 

@@ -27,6 +27,8 @@ from odradek.broker.testing.faults.shadowed_files import ShadowedFiles, path_of
 from odradek.protocol.code_generation.encoder_writer import BYTES_LIKE
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 
 class DiskFaults:
     """The rules for the files of one broker. Rules change on its event loop; files are used by its threads, too."""

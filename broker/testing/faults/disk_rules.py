@@ -21,6 +21,8 @@ from typing import Final
 from odradek.broker.testing.faults import arguments
 from odradek.broker.testing.faults.rule import Rule
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 WRITE: Final = "write"
 SYNC: Final = "sync"
 READ: Final = "read"

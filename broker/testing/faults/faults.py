@@ -25,6 +25,8 @@ from odradek.broker.testing.faults.request_rules import (
 from odradek.broker.testing.faults.rule import Rule
 from odradek.protocol.errors import ErrorCode
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 _R = TypeVar("_R", bound=Rule)
 
 

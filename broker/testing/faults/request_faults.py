@@ -42,6 +42,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchRequest
 from odradek.protocol.schema import Message
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 
 class RequestFaults:
     """The rules for the requests of one broker; `intercept` is the interceptor. Used on the broker's event loop."""

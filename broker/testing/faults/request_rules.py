@@ -17,6 +17,8 @@ from odradek.protocol.api import Api
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.schema import Message, Structure, fields
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 BEFORE: Final = "before"
 AFTER: Final = "after"
 THROTTLE_TIME: Final = "throttle_time_ms"

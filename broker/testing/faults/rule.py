@@ -7,6 +7,8 @@ from collections.abc import Callable
 from odradek.broker.randomness import SeededRandomness, SystemRandomness
 from odradek.broker.testing.faults import arguments
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 
 class Rule:
     """A fault that a test has made.

@@ -1,5 +1,7 @@
 """Snapshots of a running broker, and the return to them without a restart: same port, same cluster and topic ids.
 
+__tracebackhide__ = True  # pytest shows the line of the test, and none of this module
+
 ```python
 snapshots = Snapshots(broker)
 state = await snapshots.snapshot()
