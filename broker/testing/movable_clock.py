@@ -277,26 +277,31 @@ class MovableTimers:
         return self._deadlines.add(self.time() + delay, callback, args)
 
 
-def _seconds(delta: timedelta | None, arguments: dict[str, float]) -> float:
+def _seconds(delta: object, arguments: dict[str, float]) -> float:
     if delta is not None and arguments:
         raise TypeError("give a timedelta, or the arguments of one, not both")
-    if delta is None and not arguments:
-        raise TypeError("say how far: advance(seconds=5), advance(hours=2) or advance(timedelta(days=1))")
-    if delta is not None and not isinstance(delta, timedelta):
+    if delta is None:
+        delta = _timedelta(arguments)
+    if not isinstance(delta, timedelta):
         number = delta if isinstance(delta, int | float) else 5
         raise TypeError(
             f"advance takes a timedelta or its arguments, such as advance(seconds={number}), and not {delta!r}"
         )
+    if delta < timedelta():
+        raise ValueError("time does not run backwards: a clock can only be moved forward")
+    return delta.total_seconds()
+
+
+def _timedelta(arguments: dict[str, float]) -> timedelta:
+    if not arguments:
+        raise TypeError("say how far: advance(seconds=5), advance(hours=2) or advance(timedelta(days=1))")
     try:
-        seconds = (timedelta(**arguments) if delta is None else delta).total_seconds()
+        return timedelta(**arguments)
     except TypeError as error:
         names = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         raise TypeError(f"advance({names}): {error}; write numbers, such as advance(hours=2)") from None
     except OverflowError as error:
         raise ValueError(f"a clock cannot be moved that far: {error}") from None
-    if seconds < 0:
-        raise ValueError("time does not run backwards: a clock can only be moved forward")
-    return seconds
 
 
 def _set_done(future: asyncio.Future[None]) -> None:

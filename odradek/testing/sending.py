@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from odradek.client.producer.producer import Producer
 from odradek.client.record import ConsumerRecord, RecordMetadata
@@ -79,10 +79,10 @@ def _arguments(record: object, stamp: Stamp) -> _Arguments:
     raise TypeError(f"{record!r} is no record: give bytes, a (key, value) of bytes, or a ConsumerRecord{cure}")
 
 
-def _headers(headers: Headers) -> tuple[Header, ...]:
+def _headers(headers: object) -> tuple[Header, ...]:
     if isinstance(headers, str | bytes) or not isinstance(headers, Iterable):
         raise TypeError(f"{_NO_HEADERS}, and not {headers!r}")
-    pairs = tuple(headers.items()) if isinstance(headers, Mapping) else tuple(headers)
+    pairs: tuple[Any, ...] = tuple(headers.items()) if isinstance(headers, Mapping) else tuple(headers)
     for pair in pairs:
         if not (isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str)):
             raise TypeError(f"{_NO_HEADERS}, and not {pair!r}")
