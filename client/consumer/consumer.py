@@ -52,6 +52,8 @@ from odradek.protocol.messages.list_offsets import EARLIEST, LATEST
 if TYPE_CHECKING:
     from odradek.client.group.group import Group
 
+_NOTHING_TO_READ = "Call `await consumer.subscribe(topics)` or `consumer.assign(partitions)` first"
+
 
 class Consumer:
     """Reads partitions; for one event loop, one task at a time.
@@ -340,11 +342,16 @@ class Consumer:
             raise
 
     async def _poll_group(self) -> None:
-        """Join, rebalance and commit, between two records. Raises ClosedError, and the errors of the group."""
+        """Join, rebalance and commit, between two records. Raises ClosedError, and the errors of the group.
+
+        Raises ConfigurationError if there is nothing to read, as `KafkaConsumer.poll` does: it would wait for ever.
+        """
         self._check_open()
         if self._group is not None and self._group.is_subscribed:
             await self._group.poll()
             self._check_open()
+        elif not self._subscription.states:
+            raise ConfigurationError("consume", "no topic is subscribed, no partition assigned", _NOTHING_TO_READ)
 
     def _assignment_changed(self) -> None:
         self._subscription.current = None

@@ -9,6 +9,7 @@ import pytest
 
 from odradek.client import (
     ClosedError,
+    ConfigurationError,
     Consumer,
     ConsumerRecord,
 )
@@ -59,6 +60,23 @@ async def test_iteration_returns_each_record_and_moves_the_position() -> None:
                 fill(log, 10)
             if record.offset == 109:
                 break
+
+
+@pytest.mark.parametrize("group_id", [None, "g"])
+@simulated
+async def test_without_a_subscription_or_an_assignment_there_is_nothing_to_wait_for(group_id: str | None) -> None:
+    network, _ = one_log(1)
+    expected = r"no topic is subscribed, no partition assigned\. Call `await consumer.subscribe"
+    async with Consumer(
+        network.bootstrap, network=network, group_id=group_id, auto_offset_reset="earliest"
+    ) as consumer:
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match=expected):
+                async with asyncio.timeout(1):
+                    await anext(consumer)
+            with pytest.raises(ConfigurationError, match=expected):
+                await consumer.poll(1000)
+            consumer.assign([])
 
 
 @pytest.mark.parametrize("codec", list(Codec))
