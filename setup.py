@@ -17,6 +17,7 @@ COMPILED = [
     "odradek/broker/handlers/fetch.py",
     "odradek/broker/handlers/list_offsets.py",
     "odradek/broker/handlers/produce.py",
+    "odradek/broker/replication/fetch/available_bytes.py",
     "odradek/broker/replication/fetch/fetch_session.py",
     "odradek/broker/replication/fetch/fetch_sessions.py",
     "odradek/broker/replication/fetch/fetched_records.py",

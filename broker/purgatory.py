@@ -1,14 +1,15 @@
 """The purgatory: requests that wait for an event on a key, or for a timeout.
 
 ```
-park(operation, keys, timeout) ─► watched under every key ─┬─ touch(key), is_ready ─► answer() on the next turn
+park(operation, keys, timeout) ─► watched under every key ─┬─ touch(key) ─► on the next turn, is_ready ─► answer()
                                                            ├─ timeout, release ─────► answer(), with the current state
                                                            └─ future cancelled ─────► discarded
 ```
 
 The users agree on the keys; here a key is a `Partition`. `touch` costs one dictionary look-up if nothing waits, so that
-every append may call it. A ready operation is answered once, on the next turn of the event loop, however often it was
-touched before: several appends of one turn wake a parked fetch together, and the append's own answer is sent first.
+every append may call it. `is_ready` is called on the next turn of the event loop, once for each touched key, and then the
+operation is answered: several appends of one turn wake a parked fetch together, and the append's own answer is sent
+first.
 
 This module does not depend on requests: an operation decides when it is ready and builds the answer. A connection parks
 at most one operation, which limits their number. Kafka's `DelayedOperationPurgatory` is the model; the heap of the
@@ -32,7 +33,7 @@ class DelayedOperation(ABC, Generic[T]):
 
     @abstractmethod
     def is_ready(self, key: Hashable) -> bool:
-        """Return whether the operation can be answered after an event on `key`. Each touch calls it, so it is cheap."""
+        """Return whether the operation can be answered after events on `key`. It is cheap, as each turn may call it."""
 
     @abstractmethod
     def answer(self) -> T:
@@ -66,7 +67,9 @@ class Purgatory(Generic[T]):
         self._timers = timers
         self.watched: dict[Hashable, dict[_Parked[T], None]] = {}
         self._parked: dict[_Parked[T], None] = {}
+        self._touched: dict[Hashable, None] = {}
         self._ready: list[_Parked[T]] = []
+        self._is_scheduled = False
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -89,12 +92,10 @@ class Purgatory(Generic[T]):
         return future
 
     def touch(self, key: Hashable) -> None:
-        """Handle an event on `key`: answer the operations that are ready now, on the next turn of the event loop."""
-        watchers = self.watched.get(key)
-        if watchers is not None:
-            for parked in tuple(watchers):
-                if parked.operation.is_ready(key):
-                    self._take(parked)
+        """Handle an event on `key`: answer the operations that it makes ready, on the next turn of the event loop."""
+        if key in self.watched:
+            self._touched[key] = None
+            self._schedule()
 
     def release(self, key: Hashable) -> None:
         """Answer all operations that watch `key`, ready or not: there will be no more events on it."""
@@ -107,12 +108,15 @@ class Purgatory(Generic[T]):
         for parked in tuple(self._parked):
             self._take(parked)
 
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._run)
+
     def _take(self, parked: _Parked[T]) -> None:
-        if not self._forget(parked):
-            return
-        if not self._ready:
-            self._loop.call_soon(self._answer_ready)
-        self._ready.append(parked)
+        if self._forget(parked):
+            self._ready.append(parked)
+            self._schedule()
 
     def _forget(self, parked: _Parked[T]) -> bool:
         if parked not in self._parked:
@@ -127,14 +131,26 @@ class Purgatory(Generic[T]):
                 del self.watched[key]
         return True
 
-    def _answer_ready(self) -> None:
+    def _run(self) -> None:
+        """Answer what is ready. An error of an operation becomes its answer, and touches no other."""
+        self._is_scheduled = False
+        touched, self._touched = self._touched, {}
         ready, self._ready = self._ready, []
+        for key in touched:
+            for parked in tuple(self.watched.get(key, ())):
+                try:
+                    if not parked.operation.is_ready(key):
+                        continue
+                except Exception as error:  # noqa: BLE001 - the future passes it on
+                    parked.future.set_exception(error)
+                if self._forget(parked):
+                    ready.append(parked)
         for parked in ready:
             if parked.future.done():
                 continue
             try:
                 answer: Any = parked.operation.answer()
-            except Exception as error:  # noqa: BLE001 - the future passes it on
+            except Exception as error:  # noqa: BLE001 - as above
                 parked.future.set_exception(error)
             else:
                 parked.future.set_result(answer)

@@ -34,6 +34,7 @@ from collections.abc import Awaitable, Hashable, Sequence
 from typing import Final
 
 from odradek.broker.purgatory import DelayedOperation
+from odradek.broker.replication.fetch.available_bytes import AvailableBytes
 from odradek.broker.replication.fetch.fetch_session import Fetch, Row, WantedPartition
 from odradek.broker.replication.fetch.fetched_records import FetchedRecords
 from odradek.broker.replication.partition import Partition
@@ -356,11 +357,11 @@ class _Reading:
 
 
 class DelayedFetch(DelayedOperation[FetchResponse]):
-    """A fetch that waits for `min_bytes`. A touched partition is read again to count its bytes."""
+    """A fetch that waits for `min_bytes`."""
 
     def __init__(self, reading: _Reading) -> None:
         self._reading = reading
-        self._available: dict[Partition, int] = dict(reading.sizes)
+        self._available = AvailableBytes(reading.sizes)
 
     def is_ready(self, key: Hashable) -> bool:
         assert isinstance(key, Partition)
@@ -369,24 +370,10 @@ class DelayedFetch(DelayedOperation[FetchResponse]):
         sent = reading.sent
         if sent and key.high_watermark > sent.get(key, _MAX_OFFSET):
             return True
+        end = reading.end_of(key)
         if reading.min_bytes <= 1:
-            return reading.end_of(key) > request.fetch_offset
-        try:
-            found = key.read_for_fetch(
-                request.fetch_offset,
-                request.partition_max_bytes,
-                True,
-                reading.read_committed,
-                request.current_leader_epoch,
-                request.last_fetched_epoch,
-                reading.replica_id,
-            )
-        except KafkaError:
-            return True
-        if isinstance(found.records, LogSlice):
-            found.records.release()
-        self._available[key] = len(found.records)
-        return found.diverging_epoch is not None or sum(self._available.values()) >= reading.min_bytes
+            return end > request.fetch_offset
+        return self._available.count(key, request, end) or self._available.total >= reading.min_bytes
 
     def answer(self) -> FetchResponse:
         return self._reading.respond(self._reading.read())

@@ -161,6 +161,17 @@ class LogReader(ABC):
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is below {self.log_start_offset}")
         return data
 
+    def place_of(self, offset: int) -> tuple[Segment, int]:
+        """The segment and position where the first batch that ends after `offset` is or, at the end, will be.
+
+        Raises KafkaError.
+        """
+        end = self._segmented.end
+        if offset >= end.offset:
+            return end.segment, end.position
+        with self._disk("reading the index of"):
+            return self._segmented.search(lambda segments: _place_in(segments.from_offset(offset)[0], offset))
+
     def bytes_of(self, data: LogSlice) -> bytes:
         """Read a slice of this log and release it. Raises KafkaError."""
         try:
@@ -317,3 +328,8 @@ class LogReader(ABC):
         if self._is_released:  # its directory was renamed while a thread was reading
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self} was deleted")
         return self._failure.fail(f"{doing} {self}", error)
+
+
+def _place_in(segment: Segment, offset: int) -> tuple[Segment, int]:
+    location = segment.locate(offset)
+    return segment, segment.size if location is None else location[0]

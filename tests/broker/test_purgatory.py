@@ -52,6 +52,35 @@ async def test_a_touch_that_makes_it_ready_answers_it() -> None:
     assert len(waiting) == 0
 
 
+async def test_touches_of_one_turn_ask_once_whether_it_is_ready() -> None:
+    waiting = purgatory()
+    operation = Countdown(5)
+    waiting.park(operation, ["a"], LONG_MS)
+
+    for _ in range(3):
+        waiting.touch("a")
+    await asyncio.sleep(0)
+
+    assert operation.left == 4
+    waiting.close()
+
+
+async def test_an_error_of_one_operation_is_its_answer_and_touches_no_other() -> None:
+    class Undecided(Broken):
+        def is_ready(self, key: Hashable) -> bool:
+            raise ValueError("undecided")
+
+    waiting = purgatory()
+    broken, other = waiting.park(Undecided(), ["a"], LONG_MS), waiting.park(Countdown(1), ["a"], LONG_MS)
+
+    waiting.touch("a")
+
+    assert await other == "ready"
+    with pytest.raises(ValueError, match="undecided"):
+        await broken
+    assert len(waiting) == 0
+
+
 async def test_only_touches_of_its_own_keys_count() -> None:
     waiting = purgatory()
     answer = waiting.park(Countdown(1), ["a", "b"], LONG_MS)

@@ -84,6 +84,36 @@ async def test_a_fetch_waits_for_min_bytes_over_all_its_partitions(broker: Broke
     assert [values_in(row) for row in response.responses[0].partitions] == [[b"a"], [b"a", b"a"]]
 
 
+async def test_a_fetch_from_an_older_segment_waits_no_longer(broker: Broker, wire: Wire) -> None:
+    """The rest of its segment is all that one answer can have (Kafka's `DelayedFetch`, case F)."""
+    await create(wire, "t")
+    await produce(wire, "t", batch(b"a"))
+    request = fetch_request("t", max_wait_ms=LONG_MS, min_bytes=1_000_000)
+    await wire.send(request, 12)
+    await parked(broker)
+
+    await broker.services.partitions.get("t", 0).roll()
+    async with Wire("127.0.0.1", broker.port) as producer:
+        await produce(producer, "t", batch(b"b"))
+
+    assert values_in((await wire.receive(request, 12)).responses[0].partitions[0]) == [b"a"]
+
+
+async def test_a_fetch_that_waits_notices_that_its_offset_was_deleted(broker: Broker, wire: Wire) -> None:
+    await create(wire, "t")
+    for value in (b"a", b"b"):
+        await produce(wire, "t", batch(value))
+    request = fetch_request("t", max_wait_ms=LONG_MS, min_bytes=1_000_000)
+    await wire.send(request, 12)
+    await parked(broker)
+
+    broker.services.partitions.get("t", 0).log.update_log_start_offset(1)
+    async with Wire("127.0.0.1", broker.port) as producer:
+        await produce(producer, "t", batch(b"c"))
+
+    assert (await wire.receive(request, 12)).responses[0].partitions[0].error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
 async def test_after_its_timeout_a_fetch_returns_the_available_records(wire: Wire) -> None:
     await create(wire, "t")
     await produce(wire, "t", batch(b"a"))
