@@ -193,31 +193,3 @@ def test_the_license_is_the_one_declared() -> None:
     declared = tomllib.loads(text("pyproject.toml"))["project"]["license"]
     assert declared == "Apache-2.0"
     assert "Version 2.0, January 2004" in text("LICENSE")
-
-
-def compiled_modules() -> list[str]:
-    listed = re.search(r"^COMPILED = \[(.*?)\]", text("setup.py"), re.MULTILINE | re.DOTALL)
-    assert listed is not None
-    return re.findall(r"\w\S+\.py", listed[1])
-
-
-def test_what_make_compile_compiles_is_there_and_keeps_its_meaning() -> None:
-    assert len(compiled_modules()) > 10
-    for module in compiled_modules():
-        for keywords in re.findall(r"\(msgspec\.Struct((?:, \w+=\w+)*)\):", text(module)):
-            assert set(re.findall(r"(\w+)=", keywords)) <= {"frozen", "gc"}, f"mypyc drops keywords of {module}"
-
-
-def test_generators_of_what_is_compiled_are_not_needed_to_be_lazy() -> None:
-    """mypyc makes a list of a generator expression, but in calls of `any`, `next` and some others."""
-    at_once = {"all", "any", "dict", "frozenset", "join", "list", "max", "min", "next", "set", "sorted", "sum", "tuple"}
-    for module in compiled_modules():
-        tree = ast.parse(text(module))
-        harmless = [
-            argument
-            for call in ast.walk(tree)
-            if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in at_once
-            for argument in call.args
-        ]
-        lazy = [each.lineno for each in ast.walk(tree) if isinstance(each, ast.GeneratorExp) and each not in harmless]
-        assert not lazy, f"{module}, lines {lazy}"

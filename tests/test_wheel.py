@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compiled_modules import class_constants
 from tests.peers.availability import unavailable
 from tests.wheels import (
     PACKAGES,
@@ -155,6 +156,10 @@ def test_the_hottest_modules_of_a_wheel_are_compiled(compiled: zipfile.ZipFile, 
     assert where.is_relative_to(tmp_path)
     assert run(tmp_path, sys.executable, "-m", "odradek.broker", "--version").endswith(" (compiled)\n")
     assert run(tmp_path, sys.executable, "-c", ROUND_TRIP) == "[5, 200000] 1000\n"
+    constants = class_constants()
+    program = "".join(f"import {each.module}\nprint(repr({each}))\n" for each in constants if each.is_class_variable)
+    expected = [repr(each.value) for each in constants if each.is_class_variable]
+    assert run(tmp_path, sys.executable, "-c", program).split() == expected
 
 
 def test_without_a_compiler_a_wheel_is_plain(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:

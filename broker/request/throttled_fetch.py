@@ -22,8 +22,7 @@ class ThrottledFetch(Fetch):
     """The fetch of a client with quotas. Its response has a throttle time if the rows are not sent."""
 
     def __init__(self, fetch: Fetch, throttling: Throttling, context: RequestContext) -> None:
-        self.partitions = fetch.partitions
-        self.most_bytes = throttling.fetch_window_bytes(context)
+        super().__init__(fetch.partitions, throttling.fetch_window_bytes(context))
         self._fetch = fetch
         self._throttling = throttling
         self._context = context

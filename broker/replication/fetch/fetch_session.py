@@ -141,8 +141,9 @@ class Fetch(ABC):
     `most_bytes` limits what is read. A client whose quota is over gets `respond_throttled`.
     """
 
-    partitions: Sequence[WantedPartition]
-    most_bytes: int = 0x7FFF_FFFF
+    def __init__(self, partitions: Sequence[WantedPartition], most_bytes: int = 0x7FFF_FFFF) -> None:
+        self.partitions = partitions
+        self.most_bytes = most_bytes
 
     @abstractmethod
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
@@ -157,7 +158,7 @@ class SessionlessFetch(Fetch):
     """A request without a session: it names every partition, and the response has every one."""
 
     def __init__(self, request: FetchRequest) -> None:
-        self.partitions = wanted_partitions(request)
+        super().__init__(wanted_partitions(request))
 
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
         return FetchResponse(responses=group_by_topic(rows))
@@ -175,7 +176,7 @@ class FullFetch(Fetch):
         uses_topic_ids: bool,
         owner: Principal = ANONYMOUS,
     ) -> None:
-        self.partitions = wanted_partitions(request)
+        super().__init__(wanted_partitions(request))
         self._owner = owner
         self._sessions = sessions
         self._privileged = privileged
@@ -194,9 +195,9 @@ class IncrementalFetch(Fetch):
     """A later request of a session, already counted: `session.epoch` is the next epoch after the request's."""
 
     def __init__(self, session: FetchSession) -> None:
+        super().__init__(tuple(session.partitions.values()))
         self._session = session
         self._epoch = session.epoch
-        self.partitions = tuple(session.partitions.values())
 
     def respond(self, rows: Sequence[Row]) -> FetchResponse:
         session = self._session

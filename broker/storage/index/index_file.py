@@ -22,6 +22,7 @@ first and then `edition` is replaced, which invalidates the blocks in memory.
 from __future__ import annotations
 
 import struct
+from typing import ClassVar
 
 from odradek.broker.storage.disk.descriptors import Block, DescriptorCache
 from odradek.protocol.plural import pluralize
@@ -38,7 +39,7 @@ class CorruptIndexError(Exception):
 class IndexFile:
     """A file of entries of `entry_size` bytes. `file_size` is that of the directory entry, None if there is no file."""
 
-    entry_size: int
+    entry_size: ClassVar[int]
 
     def __init__(
         self, path: str, base_offset: int, descriptors: DescriptorCache, max_bytes: int, file_size: int | None

@@ -12,7 +12,7 @@ so a look-up reads at most about that much of the log. Both fields ascend strict
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from odradek.broker.storage.index.index_file import CorruptIndexError, IndexFile
 
@@ -31,7 +31,7 @@ class OffsetPosition(NamedTuple):
 class OffsetIndex(IndexFile):
     """Offset → position of one segment."""
 
-    entry_size = 8
+    entry_size: ClassVar[int] = 8
 
     @property
     def is_full(self) -> bool:

@@ -14,8 +14,9 @@ of records need not ascend; those of entries do, and so do their offsets. `index
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
+from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.index.index_file import CorruptIndexError, IndexFile
 from odradek.protocol.records.batch_header import NO_TIMESTAMP
 
@@ -34,9 +35,13 @@ class TimestampOffset(NamedTuple):
 class TimeIndex(IndexFile):
     """Timestamp → offset of one segment."""
 
-    entry_size = 12
+    entry_size: ClassVar[int] = 12
 
-    _last: TimestampOffset | None = None  # as read or appended; None before the first use and after a change
+    def __init__(
+        self, path: str, base_offset: int, descriptors: DescriptorCache, max_bytes: int, file_size: int | None
+    ) -> None:
+        super().__init__(path, base_offset, descriptors, max_bytes, file_size)
+        self._last: TimestampOffset | None = None  # as read or appended; None before the first use and after a change
 
     @property
     def is_full(self) -> bool:
