@@ -118,11 +118,13 @@ class CoordinatorRuntime(Generic[S]):
         return self._partition_at(partition_index).write_marker(marker)
 
     def leader_epoch_of(self, key: str) -> int | None:
-        """Return the leader epoch in which the key is coordinated here, None if it is not."""
-        try:
-            return self._partition_of(key).leader_epoch
-        except KafkaError:
-            return None
+        """Return the leader epoch in which the key's partition is loaded here, None if it is not.
+
+        A fence does not end the epoch: another broker may coordinate the key by now, or none, and this one goes on.
+        """
+        topic = self._metadata.image.topics.get(self.topic.name)
+        partition = None if topic is None else self._loaded.get(self._index_of(key, topic))
+        return None if partition is None else partition.leader_epoch
 
     def loaded_partitions(self) -> tuple[LoadedPartition[S], ...]:
         return tuple(self._loaded.values())
@@ -156,7 +158,10 @@ class CoordinatorRuntime(Generic[S]):
         topic = self._metadata.image.topics.get(name)
         if topic is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR, f"{name} does not exist yet")
-        return self._partition_at(self.topic.partition_of(key, len(topic.partitions)))
+        return self._partition_at(self._index_of(key, topic))
+
+    def _index_of(self, key: str, topic: TopicImage) -> int:
+        return self.topic.partition_of(key, len(topic.partitions))
 
     def _partition_at(self, index: int) -> LoadedPartition[S]:
         """Raises KafkaError as the table above says."""
@@ -175,7 +180,7 @@ class CoordinatorRuntime(Generic[S]):
     def coordinator_of(self, key: str) -> int:
         """Return the node that coordinates the key, -1 if there is none now."""
         topic = self._metadata.image.topics.get(self.topic.name)
-        return -1 if topic is None else topic.partitions[self.topic.partition_of(key, len(topic.partitions))].leader
+        return -1 if topic is None else topic.partitions[self._index_of(key, topic)].leader
 
     @property
     def has_topic(self) -> bool:

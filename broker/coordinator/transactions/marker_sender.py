@@ -10,7 +10,8 @@
 producer has taken over |
 
 A sending also ends when this broker no longer coordinates the transactional id in the same leader epoch: the next
-coordinator sends all markers again, which changes nothing where one is already.
+coordinator sends all markers again, which changes nothing where one is already. A coordinator that is only fenced goes
+on: what it decided is committed, and partitions refuse its markers if another coordinator has written later ones.
 
 Bounds: one sending for each decided transaction, one request at a time for each broker, `_MOST_MARKERS` in a request.
 Kafka's `TransactionMarkerChannelManager` is the model. Used on the event loop only.

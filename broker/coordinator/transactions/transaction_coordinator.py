@@ -284,7 +284,7 @@ class TransactionCoordinator:
         """Send the markers of a decided transaction, whose Prepare record is in the log."""
         leader_epoch = self._runtime.leader_epoch_of(transactional_id)
         if leader_epoch is None or self._read_only:
-            return  # the coordinator moves: the next one sends them
+            return  # the partition is not loaded here any more: the next coordinator sends them
         self.markers.send(
             transactional_id,
             TransactionMarker(
