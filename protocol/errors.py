@@ -19,6 +19,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+from odradek.protocol.uuids import uuid_to_text
+
 
 class ErrorCode(IntEnum):
     """The error codes of Kafka 4.3.1, with Kafka's names."""
@@ -228,6 +230,14 @@ class KafkaError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.detail}" if self.detail else self.code.name
+
+
+def unknown_topic_id(topic_id: bytes) -> KafkaError:
+    """Return the error for a topic id that does not exist, and for one that a client may not know of.
+
+    There is one text for both, so that a client cannot tell them apart.
+    """
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"This server does not host this topic ID: {uuid_to_text(topic_id)}")
 
 
 class ProtocolError(Exception):

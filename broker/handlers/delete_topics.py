@@ -67,13 +67,13 @@ def _refused(
 ) -> DeletableTopicResult | None:
     """Return the row of a topic that is not to be deleted."""
     name, topic_id = naming
+    problem = _problem(naming, named[naming])  # first, as in Kafka: it depends on the request alone
+    if problem:
+        return _failure(name, topic_id, KafkaError(ErrorCode.INVALID_REQUEST, problem))
     refused = refusal_of_topic(services, context, Operation.DELETE, name or "", topic_id, by_id=name is None)
     if refused is not None:
         return _failure(name, topic_id, refused)
     topic = services.metadata.image.topics.get(name) if name is not None else None
-    problem = _problem(naming, named[naming])
-    if problem:
-        return _failure(name, topic_id, KafkaError(ErrorCode.INVALID_REQUEST, problem))
     if topic is not None and Naming(None, topic.topic_id) in named:
         return _failure(name, topic.topic_id, KafkaError(ErrorCode.INVALID_REQUEST, "It is named by its id as well."))
     return None

@@ -44,7 +44,7 @@ from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, unknown_topic_id
 
 _LOG = StructuredLogger(__name__)
 
@@ -141,7 +141,7 @@ class Partitions:
             return partition
         topic = self._image.topics_by_id.get(topic_id)
         if topic is None:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {topic_id.hex()}")
+            return unknown_topic_id(topic_id)
         return self._error_of_absent(topic, f"{topic.name}-{index}", index)
 
     def led(self, topic: str, index: int) -> Partition | None:

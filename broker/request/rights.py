@@ -24,8 +24,7 @@ from odradek.broker.request.context import Decisions, RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.access_rules import CLUSTER_NAME, Operation, ResourceType
 from odradek.protocol.api import NAMES
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.uuids import uuid_to_text
+from odradek.protocol.errors import ErrorCode, KafkaError, unknown_topic_id
 
 _MOST_DECISIONS = 4096
 _LONGEST_NAME = 256
@@ -157,4 +156,4 @@ def refusal_of_topic(
     error = refused(services, context, operation, ResourceType.TOPIC, topic.name)
     if allows_on_topic(services, context, Operation.DESCRIBE, topic.name):
         return error
-    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_to_text(topic_id)}")
+    return unknown_topic_id(topic_id)

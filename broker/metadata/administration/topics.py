@@ -33,10 +33,9 @@ from odradek.broker.metadata.administration.topic_writes import (
 )
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, unknown_topic_id
 from odradek.protocol.plural import pluralize
 from odradek.protocol.schema import ZERO_UUID
-from odradek.protocol.uuids import uuid_to_text
 
 Wanted = TypeVar("Wanted")
 Planned = TypeVar("Planned")
@@ -279,7 +278,7 @@ def find_topic(image: MetadataImage, *, name: str | None = None, topic_id: bytes
         return topic
     topic = image.topics_by_id.get(topic_id or b"")
     if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"there is no topic with id {uuid_to_text(topic_id or ZERO_UUID)}")
+        raise unknown_topic_id(topic_id or ZERO_UUID)
     return topic
 
 
