@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from typing import Any, Final, Protocol, TypeGuard, TypeVar
 
 from odradek.broker.clock import Clock
@@ -48,7 +49,7 @@ class TimeSlices:
 
     def __init__(self, clock: Clock) -> None:
         self.monotonic = clock.monotonic
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[Callable[[], object]] = deque()
 
     def advance(self, steps: Steps[T]) -> tuple[T] | None:
         """Run steps until the slice is over. Returns their result, in a tuple, if they end before, else None."""
@@ -85,21 +86,26 @@ class TimeSlices:
         """Wait for the next turn of this caller. Raises ClientDisconnected."""
         loop = asyncio.get_running_loop()
         turn = loop.create_future()
-        self._waiting.append(turn)
-        if len(self._waiting) == 1:
-            loop.call_soon(self._next)
+        self.call(partial(_wake, turn))
         await turn
         if peer is not None and peer.is_disconnected:
             raise ClientDisconnected
 
-    def _next(self) -> None:
-        """Wake the caller that has waited longest; the others follow in later turns of the event loop."""
-        turn = self._waiting[0]
-        if not turn.done():
-            turn.set_result(None)
-        self._waiting.popleft()
-        if self._waiting:
+    def call(self, callback: Callable[[], object]) -> None:
+        """Call `callback`, which runs for one slice at most and raises nothing, in its turn."""
+        self._waiting.append(callback)
+        if len(self._waiting) == 1:
             asyncio.get_running_loop().call_soon(self._next)
+
+    def _next(self) -> None:
+        """Call the callback that has waited longest; the others follow in later turns of the event loop."""
+        callback = self._waiting[0]
+        try:
+            callback()
+        finally:
+            self._waiting.popleft()
+            if self._waiting:
+                asyncio.get_running_loop().call_soon(self._next)
 
 
 class TimeSlice:
@@ -117,3 +123,8 @@ class TimeSlice:
         if self._slices.monotonic() >= self._ends_at:
             await self._slices.turn(self._peer)
             self._ends_at = self._slices.monotonic() + SLICE_SECONDS
+
+
+def _wake(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)

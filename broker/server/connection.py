@@ -19,7 +19,8 @@ However a connection ends, its parked request, its file slices and its descripto
 A client whose quota is over is muted after its answer, for the throttle time: nothing more of it is read or executed
 (KIP-219). A muted connection may become idle; stopping the broker ends the pause.
 
-Fairness: a turn receives up to 1 MiB and executes up to 32 requests, then other connections have their turns.
+Fairness: a turn receives up to 1 MiB and executes up to 32 requests, then other connections have theirs. It ends sooner
+after `SLICE_SECONDS`; the rest then waits in the queue of all long work, so that many such connections take no more.
 
 With many open connections, small answers are held for a moment (`Connections.hold`). Each send wakes a client, which
 takes the processor and its caches from the broker; sending the answers of several connections together wakes fewer
@@ -32,6 +33,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.request.context import ConnectionContext
+from odradek.broker.request.time_slices import SLICE_SECONDS
 from odradek.broker.server.connection_state import Sending, State
 from odradek.broker.server.failures import log_failure
 from odradek.broker.server.flow_control import Outbox
@@ -50,12 +52,8 @@ _LOG: Final = StructuredLogger(__name__)
 
 TURN_BYTES: Final = 1024 * 1024
 TURN_REQUESTS: Final = 32
-WAITING_LIMIT: Final = 64 * 1024
-"""Received bytes that may wait behind a long poll; up to that, reading continues, to detect a disconnect."""
 LARGE_RECEIVE: Final = 64 * 1024
 """Received bytes that take so long to execute that answers of other connections are sent before."""
-AHEAD_LIMIT: Final = 1024 * 1024
-"""Received bytes that may wait behind any other request, which ends soon."""
 UNSENT_LIMIT: Final = 256 * 1024
 """Response bytes that a peer may leave unread before its next request must wait."""
 _PROGRESS_BYTES: Final = 1024  # fewer bytes without a whole request do not count as activity
@@ -180,6 +178,7 @@ class Connection:
     def _readable(self) -> None:
         reader = self._reader
         budget = TURN_BYTES
+        ends_at = self._monotonic() + SLICE_SECONDS
         try:
             while self._reading and budget > 0:
                 if self._memory.is_full and not self._connections.may_receive(self):
@@ -198,6 +197,8 @@ class Connection:
                 # uvloop reports bytes and a reset behind them once only: after a part of a request, look for a reset.
                 if count < len(room) and not reader.buffered and not self._transport.has_pending():
                     return
+                if self._monotonic() >= ends_at:
+                    break
             self._receive_pending()
         except BlockingIOError as error:
             reader.settle()
@@ -287,6 +288,7 @@ class Connection:
     def _execute_frames(self, answers: Answers) -> None:
         if self._peer_error is not None:
             raise self._peer_error
+        ends_at = answers.now + SLICE_SECONDS
         for _ in range(TURN_REQUESTS):
             if self._outbox.unsent > UNSENT_LIMIT or self._mute is not None:
                 return
@@ -302,9 +304,14 @@ class Connection:
             if answers.splices or len(answers.out) > UNSENT_LIMIT:
                 self._send(answers)
                 answers.clear()
-        if not self._scheduled:
+            if answers.now >= ends_at:
+                break
+        if not self._scheduled and self._reader.has_frame():
             self._scheduled = True
-            self._loop.call_soon(self._turn)
+            if answers.now >= ends_at:
+                self._connections.dispatcher.time_slices.call(self._turn)
+            else:
+                self._loop.call_soon(self._turn)
 
     def _begin_mute(self) -> None:
         milliseconds, self.context.throttle_ms = self.context.throttle_ms, 0
@@ -364,18 +371,11 @@ class Connection:
             # A client that waits for a large answer sends nothing: stopping and resuming to read would add four system
             # calls to a Fetch of 1 MiB. If bytes have come nevertheless, reading stops.
             has_room = unsent <= UNSENT_LIMIT or (self._reading and not self._reader.buffered)
-            self._read(on=has_room and self._mute is None and not self._has_enough())
+            pending = self._pending
+            has_enough = self._scheduled if pending is None else pending.has_received_enough(self._reader)
+            self._read(on=has_room and self._mute is None and not has_enough)
         elif self._state is State.FINISHING and not unsent and not self.is_busy:
             self.close("finished")
-
-    def _has_enough(self) -> bool:
-        """Return whether enough has been received until the executing request is answered."""
-        pending = self._pending
-        if pending is None:
-            return self._scheduled
-        if pending.route.waits_for_others:
-            return self._reader.buffered > WAITING_LIMIT
-        return self._reader.has_frame() or self._reader.buffered > AHEAD_LIMIT
 
     def _read(self, *, on: bool) -> None:
         if on is not self._reading:

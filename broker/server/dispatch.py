@@ -71,7 +71,7 @@ class Dispatcher:
         time_slices: TimeSlices | None = None,
         max_bytes_without_records: int = MAX_BYTES_WITHOUT_RECORDS,
     ) -> None:
-        self._time_slices = time_slices or TimeSlices(clock)
+        self.time_slices = time_slices or TimeSlices(clock)
         self._max_bytes_without_records = max_bytes_without_records
         self._large = min(_LARGE_FRAME, max_bytes_without_records)
         self._services = services
@@ -188,9 +188,9 @@ class Dispatcher:
             self._charge(context, request, result)
             pending.encoded = bytearray(route.pack_response_start(0, context.correlation_id)), []
             encoding = self._encode_in_steps(pending, result, *pending.encoded)
-            if self._time_slices.advance(encoding) is None:
+            if self.time_slices.advance(encoding) is None:
                 self._metrics.requests_in_flight += 1
-                pending.future = self._task(self._time_slices.finish(encoding, context.connection), context)
+                pending.future = self._task(self.time_slices.finish(encoding, context.connection), context)
                 return pending
         if pending.encoded is not None:
             answers.append_encoded(*pending.encoded)
@@ -218,11 +218,11 @@ class Dispatcher:
 
     def _begin(self, route: Route, steps: Steps[Result], context: RequestContext) -> Any:
         """Return the response if the steps end within a slice, else a coroutine of it."""
-        ended = self._time_slices.advance(steps)
+        ended = self.time_slices.advance(steps)
         return self._finish_handler(route, steps, context) if ended is None else ended[0]
 
     async def _finish_handler(self, route: Route, steps: Steps[Any], context: RequestContext) -> Result:
-        result = await self._time_slices.finish(steps, _peer(route, context))
+        result = await self.time_slices.finish(steps, _peer(route, context))
         return await result if isinstance(result, Awaitable) else cast("Result", result)
 
     def _begin_large(
@@ -231,7 +231,7 @@ class Dispatcher:
         """Return a large request if it is decoded within a slice, else None and its Pending."""
         self.check_size(context.api_key, len(frame))
         decoding = route.decode_in_steps(frame, offset)
-        ended = self._time_slices.advance(decoding)
+        ended = self.time_slices.advance(decoding)
         if ended is not None:
             return ended[0][0], None
         self._metrics.requests_in_flight += 1
@@ -245,7 +245,7 @@ class Dispatcher:
         route, context = pending.route, pending.context
         version, peer = context.api_version, _peer(route, context)
         try:
-            request = (await self._time_slices.finish(decoding, peer))[0]
+            request = (await self.time_slices.finish(decoding, peer))[0]
         except DECODING_ERRORS as error:
             raise _malformed(route, version, error) from error
         pending.request = request
@@ -254,7 +254,7 @@ class Dispatcher:
         pending.started = self._monotonic()
         result: Any = route.handle(self._services, context, request)
         if is_steps(result):
-            result = await self._time_slices.finish(result, peer)
+            result = await self.time_slices.finish(result, peer)
         if result is not None and type(result) is not route.response:
             result = await result
         pending.handled = self._monotonic()

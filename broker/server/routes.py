@@ -21,12 +21,16 @@ from odradek.protocol.codec import (
     encoder_in_steps,
 )
 from odradek.protocol.errors import RemoteProtocolError
-from odradek.protocol.framing import SIZE_PREFIX
+from odradek.protocol.framing import SIZE_PREFIX, FrameReader
 from odradek.protocol.header import response_start_packer
 from odradek.protocol.schema import Message
 
 FETCH: Final = 1
 API_VERSIONS: Final = 18
+WAITING_LIMIT: Final = 64 * 1024
+"""Received bytes that may wait behind a long poll; up to that, reading continues, to detect a disconnect."""
+AHEAD_LIMIT: Final = 1024 * 1024
+"""Received bytes that may wait behind any other request, which ends soon."""
 
 
 class Route:
@@ -202,6 +206,12 @@ class Pending:
         self.in_slices = in_slices
         self.views_frame = request is None or route.carries_records
         self.encoded: Encoded | None = None
+
+    def has_received_enough(self, reader: FrameReader) -> bool:
+        """Return whether its connection need not receive more until this request is answered."""
+        if self.route.waits_for_others:
+            return reader.buffered > WAITING_LIMIT
+        return reader.has_frame() or reader.buffered > AHEAD_LIMIT
 
 
 Answered = tuple[ApiMetrics, float, float, float, float]

@@ -1,7 +1,7 @@
 """The transport of a connection with TLS: a non-blocking OpenSSL socket of Python's `ssl`, after its handshake.
 
 ```
-recv_into   records of up to 16 KiB, until the buffer is full or nothing more has arrived
+recv_into   records of up to 16 KiB, until the buffer is full or nothing more has arrived; 64 at most
 send        one record for each 16 KiB, several in one packet
 send_more   kept, and sent in one record with the bytes that follow
 send_file   the file is read in pieces, and each encrypted as by send; no descriptor of it reaches the kernel
@@ -36,6 +36,8 @@ from odradek.protocol.errors import RemoteProtocolError
 
 RECORD: Final = 16 * 1024
 """The most bytes of a record of TLS."""
+RECORDS_AT_ONCE: Final = 64
+"""The most records that one call of `recv_into` reads: a peer may send records of one byte, and each takes 3 µs."""
 PIECE: Final = 8 * RECORD
 """The bytes of a file that are read at once: they stay in the processor's cache until they are encrypted."""
 _CORK: Final[int | None] = getattr(socket, "TCP_CORK", None)
@@ -64,12 +66,14 @@ class TlsTransport:
         size = len(room)
         received = 0
         try:
-            while received < size:
+            for _ in range(RECORDS_AT_ONCE):
                 count = read(size - received, room[received:] if received else room)
                 if not count:
                     self._end = EOFError()
                     break
                 received += count
+                if received == size:
+                    break
         except ssl.SSLWantReadError:
             if not received:
                 raise BlockingIOError(errno.EAGAIN, "no whole record has arrived") from None

@@ -14,7 +14,7 @@ import pytest
 
 from odradek.broker.security.tls.context import make_context
 from odradek.broker.security.tls.settings import TlsSettings
-from odradek.broker.server.tls_transport import RECORD, TlsTransport
+from odradek.broker.server.tls_transport import RECORD, RECORDS_AT_ONCE, TlsTransport
 from odradek.broker.server.transport import BlockedBySendingError
 from odradek.protocol.errors import RemoteProtocolError
 from tests.effort import cases
@@ -164,8 +164,8 @@ def test_no_bytes_of_a_file_reach_the_kernel_in_the_clear(pairs: Callable[..., P
 def test_receiving_fills_the_buffer_over_many_records(pairs: Callable[..., Pair]) -> None:
     pair = pairs(1 << 20)
     data = random.Random(3).randbytes(200_000)
-    for start in range(0, len(data), 1000):
-        pair.client.send(data[start : start + 1000])
+    for start in range(0, len(data), 4000):
+        pair.client.send(data[start : start + 4000])
     room = memoryview(bytearray(150_500))
     assert pair.transport.recv_into(room) == 150_500
     assert pair.transport.has_pending()  # the rest of a record is in OpenSSL: the descriptor does not say so
@@ -233,3 +233,12 @@ def test_a_reset_discards_what_was_sent(pairs: Callable[..., Pair]) -> None:
     pair = pairs()
     pair.transport.reset()
     assert pair.raw.fileno() == -1
+
+
+def test_records_of_one_byte_are_read_a_few_at_a_time(pairs: Callable[..., Pair]) -> None:
+    pair = pairs(1 << 20)
+    for _ in range(3 * RECORDS_AT_ONCE):
+        pair.client.send(b"x")
+    room = memoryview(bytearray(4096))
+
+    assert [pair.transport.recv_into(room) for _ in range(3)] == [RECORDS_AT_ONCE] * 3
