@@ -9,11 +9,12 @@
                                                          └─ done ─► principal ───► Connections.open
 ```
 
-A step is one call of OpenSSL: the expensive one, of a signature, takes 0.1 ms of an ECDSA key and 0.7 ms of an RSA key.
-A few steps run in one turn of the event loop and the rest wait in their order, so that requests of other connections
-run between them, however many clients connect at the same time. A client that stalls holds no place in that order, only
-its socket, which counts as a connection of its address, and it is closed after `LIMIT_SECONDS`. Memory: the objects of
-OpenSSL exist from the first byte on.
+A step is one call of OpenSSL, on one of a few threads: OpenSSL reads until a message is complete or nothing more has
+arrived. A message of a client may have 130 KB, and each byte may be a record: such a step takes 0.4 s. Other steps take
+0.1 ms with an ECDSA key of ours, and 0.7 ms with an RSA key. The steps wait in their order. A client that stalls
+holds no place in that order, only its socket, which counts as a connection of its address, and it is closed after
+`LIMIT_SECONDS`. Memory: the objects of OpenSSL exist from the first byte on. While a thread uses a socket, it is not
+closed but shut down: its descriptor must not become that of another.
 
 A socket that is closed while received bytes are unread, or before more arrive, resets its connection. A client of TLS
 1.3 has often sent its first requests before it is refused, and would see that reset in place of the alert. So the
@@ -26,10 +27,12 @@ Lines that clients can cause are limited (`limited_log`): one in ten seconds for
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from odradek.broker.request.context import ConnectionContext
@@ -40,8 +43,10 @@ from odradek.broker.server.tls_transport import TlsTransport
 
 LIMIT_SECONDS: Final = 10.0
 """The longest time from accepting a connection to the end of its handshake."""
-STEPS_A_TURN: Final = 2
-"""The steps of handshakes in one turn of the event loop."""
+THREADS: Final = 2
+"""The threads for the steps of a listener's handshakes."""
+STARTS_A_TURN: Final = 4
+"""The steps that start in one turn of the event loop: the first of a client makes OpenSSL's objects, in 50 µs."""
 MOST_DRAINED: Final = 256 * 1024
 """The most bytes of a refused client that are discarded, so that it may read the alert."""
 _DRAINED_AT_ONCE: Final = 16 * 1024
@@ -58,6 +63,7 @@ class TlsHandshakes:
         self._open: dict[_Handshake, None] = {}
         self._queue: deque[_Handshake] = deque()
         self._is_scheduled = False
+        self._threads = ThreadPoolExecutor(THREADS, "tls-handshake")  # has no thread before the first step
 
     def __len__(self) -> int:
         return len(self._open)
@@ -71,6 +77,11 @@ class TlsHandshakes:
         """Close all connections whose handshakes are not finished."""
         for handshake in tuple(self._open):
             handshake.close()
+        self._threads.shutdown(wait=False)
+
+    def run(self, step: Callable[[], None]) -> asyncio.Future[None]:
+        """Run a step in a thread."""
+        return self._loop.run_in_executor(self._threads, step)
 
     def enqueue(self, handshake: _Handshake) -> None:
         """Let a handshake take its next step when those before it had theirs."""
@@ -84,7 +95,7 @@ class TlsHandshakes:
         self._open.pop(handshake, None)
 
     def _run(self) -> None:
-        for _ in range(min(STEPS_A_TURN, len(self._queue))):
+        for _ in range(min(STARTS_A_TURN, len(self._queue))):
             self._queue.popleft().step()
         self._is_scheduled = bool(self._queue)
         if self._is_scheduled:
@@ -110,6 +121,7 @@ class _Handshake:
         "_loop",
         "_refused",
         "_secured",
+        "_step",
         "_timer",
         "_unwatch",
     )
@@ -126,6 +138,7 @@ class _Handshake:
         self._accepted: socket.socket | None = accepted
         self._secured: ssl.SSLSocket | None = None
         self._refused: ssl.SSLSocket | None = None
+        self._step: asyncio.Future[None] | None = None  # under way in a thread
         self._drained = 0  # bytes of a refused client
         self._context = context
         self._fd = accepted.fileno()
@@ -146,8 +159,22 @@ class _Handshake:
         try:
             if self._secured is None and not self._secure():
                 return
-            assert self._secured is not None
-            self._secured.do_handshake()
+        except OSError:  # the client has disconnected
+            self.close()
+            return
+        assert self._secured is not None
+        self._step = self._group.run(self._secured.do_handshake)
+        self._step.add_done_callback(self._stepped)
+
+    def _stepped(self, step: asyncio.Future[None]) -> None:
+        """Continue after a step; called on the event loop."""
+        self._step = None
+        if self._secured is None:  # closed meanwhile
+            if not step.cancelled():
+                step.exception()
+            return
+        try:
+            step.result()
         except ssl.SSLWantReadError:
             self._wait(for_room=False)
         except ssl.SSLWantWriteError:
@@ -251,7 +278,12 @@ class _Handshake:
         self._secured = self._accepted = self._refused = None
         if owned is None:
             return False
-        owned.close()
+        if self._step is None:
+            owned.close()
+        else:
+            with contextlib.suppress(OSError):  # the client has disconnected
+                socket.socket.shutdown(owned, socket.SHUT_RDWR)  # so that the step ends
+            self._step.add_done_callback(lambda _: owned.close())
         return True
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+import threading
 from typing import Any
 
 import pytest
@@ -12,7 +14,10 @@ from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.protocol.schema import Message
+from tests.security.tls.handshakes import client_context
+from tests.server.securing import AUTHORITY, connect, secured
 from tests.server.serving import METADATA_VERSION, Client, Serve, default_handlers, framed_request
+from tests.server.tls_client import TlsClient
 
 PIPELINED = 8
 SMALL = MetadataRequest()
@@ -71,3 +76,46 @@ async def test_connections_with_slow_requests_share_one_turn(serve: Serve) -> No
         await asyncio.sleep(0)
 
     assert 0 < len(handled) - before <= 21
+
+
+async def test_a_long_step_of_a_handshake_does_not_delay_others(serve: Serve) -> None:
+    tls, answered = secured(), threading.Event()
+    serving = await serve(tls=tls)
+    other = await connect(serving)
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def step(*_: Any) -> int | None:
+        loop.call_soon_threadsafe(started.set)
+        return None if answered.wait(10) else ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
+
+    tls.context.sni_callback = step
+    connecting = asyncio.ensure_future(connect(serving))
+    await started.wait()
+    await other.ask("ApiVersions", 3, ApiVersionsRequest("other", "1"))
+    answered.set()
+
+    client = await connecting
+    await client.ask("ApiVersions", 3, ApiVersionsRequest("slow", "1"))
+
+
+async def test_a_stop_ends_a_handshake_whose_step_is_under_way(serve: Serve) -> None:
+    tls, answered = secured(), threading.Event()
+    serving = await serve(tls=tls)
+    started = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def step(*_: Any) -> None:
+        loop.call_soon_threadsafe(started.set)
+        answered.wait(10)
+
+    tls.context.sni_callback = step
+    client = await serving.connect()
+    connecting = asyncio.ensure_future(TlsClient(client, client_context(AUTHORITY)).handshake())
+    await started.wait()
+
+    await serving.server.finish(0)
+    answered.set()
+
+    with pytest.raises((ConnectionError, EOFError, ssl.SSLError)):
+        await connecting
