@@ -7,9 +7,9 @@ park(operation, keys, timeout) ─► watched under every key ─┬─ touch(ke
 ```
 
 The users agree on the keys; here a key is a `Partition`. `touch` costs one dictionary look-up if nothing waits, so that
-every append may call it. `is_ready` is called on the next turn of the event loop, once for each touched key, and then the
-operation is answered: several appends of one turn wake a parked fetch together, and the append's own answer is sent
-first.
+every append may call it. `is_ready` is called on the next turn of the event loop, once for each touched key, and then
+the operation is answered: several appends of one turn wake a parked fetch together, and the append's own answer is
+sent first.
 
 This module does not depend on requests: an operation decides when it is ready and builds the answer. A connection parks
 at most one operation, which limits their number. Kafka's `DelayedOperationPurgatory` is the model; the heap of the
