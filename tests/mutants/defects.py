@@ -11,6 +11,7 @@ from odradek.broker.coordinator.runtime.coordinator_shard import CoordinatorShar
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.loading import LoadedLog
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
+from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.broker.coordinator.transactions.events import Transition
 from odradek.broker.coordinator.transactions.transaction import PREPARED, Transaction
 from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard
@@ -60,6 +61,13 @@ async def truncate_to_high_watermark(self: FollowedReplica) -> None:
     log = self.partition.log
     if self.partition.high_watermark < log.log_end_offset:
         await self.partition.appender.run_between_appends(log.truncate_to, self.partition.high_watermark)
+
+
+_leader_epoch_of = CoordinatorRuntime.leader_epoch_of
+
+
+def no_epoch_while_fenced(self: CoordinatorRuntime[Any], key: str) -> int | None:
+    return None if self.is_fenced else _leader_epoch_of(self, key)
 
 
 def elect_any(

@@ -17,6 +17,7 @@ from unittest import mock
 
 from odradek.broker.coordinator.runtime import runtime
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
+from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.broker.metadata.leaders import controller, leadership
 from odradek.broker.metadata.leaders.controller import Controller
@@ -75,6 +76,7 @@ _LEADING = "tests/replication/test_leading.py::test_"
 _FOLLOWED = "tests/replication/follower/test_followed_replica.py::test_"
 _MARKERS = "tests/storage/producers/test_marker_epochs.py::test_"
 _TRANSACTIONS = "tests/coordinator/transactions/test_transcripts.py"
+_FENCED = "tests/coordinator/transactions/test_fenced_coordinator.py::test_"
 _PARTITIONS = "tests/replication/test_partitions.py::test_"
 
 MUTANTS = [
@@ -192,6 +194,16 @@ MUTANTS = [
         "a coordinator serves when it has read its partition",
         ((runtime, "load", defects.serve_transactions_without_loading),),
         ("kill", "depose"),
+    ),
+    Mutant(
+        "no markers after a fence",
+        "a coordinator that was fenced for a while, and is still the coordinator, sends its markers",
+        ((CoordinatorRuntime, "leader_epoch_of", defects.no_epoch_while_fenced),),
+        ("doze", "kill", "isolate"),
+        (
+            f"{_FENCED}markers_are_sent_after_a_fence_that_came_while_they_waited",
+            f"{_FENCED}markers_are_sent_if_the_coordinator_was_fenced_when_it_was_loaded",
+        ),
     ),
     Mutant(
         "marker of an older coordinator",

@@ -7,6 +7,8 @@
 - A high watermark does not fall in a leader epoch, is not above the end of the log, and does not move while fewer
   replicas are in sync than min.insync.replicas.
 - The last stable offset does not fall in a leader epoch either, and is not above the high watermark.
+- A decided transaction ends within `DECIDED_SECONDS` while all brokers serve, nothing is disturbed, and every partition
+  has a leader and enough replicas in sync.
 - A partition is led within `LED_SECONDS` while a replica can lead: it was in sync or eligible, has lost nothing since,
   its process serves, and nothing disturbs the store and the way to it.
 
@@ -15,9 +17,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from odradek.broker.coordinator.transactions.transaction import IDLE
+from odradek.broker.coordinator.transactions.transaction import IDLE, PREPARED, Transaction
 from odradek.broker.replication.partition import Partition as BrokerPartition
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.batch_header import batch_headers
@@ -27,6 +29,8 @@ from tests.simulation.state import StoredState
 
 LED_SECONDS = 10.0
 """The longest time without a leader while a replica can lead, in virtual time."""
+DECIDED_SECONDS = 10.0
+"""The longest time until a decided transaction has its markers: unanswered requests, and attempts a second apart."""
 _MIN_ISR = int(PROPERTIES["min.insync.replicas"])
 
 
@@ -40,6 +44,7 @@ class Invariants:
         self._high_watermarks: dict[tuple[int, int, Partition, int], int] = {}
         self._stable_offsets: dict[tuple[int, int, Partition, int], int] = {}
         self._unled_since: dict[tuple[Partition, int], float] = {}  # by partition, and a broker that can lead it
+        self._decided_since: dict[tuple[int, str, int, int], float] = {}  # by coordinator and decision
         self._with_few: dict[tuple[object, ...], int] = {}  # with fewer replicas in sync than an acknowledgement needs
 
     def partition(self, node: Node, partition: Partition) -> BrokerPartition | None:
@@ -59,6 +64,7 @@ class Invariants:
 
     def check(self) -> None:
         self._check_led()
+        self._check_decided()
         for partition, state in self._state.partitions.items():
             node = self._cluster.nodes.get(state.leader)
             leader = None if node is None else self.partition(node, partition)
@@ -89,6 +95,40 @@ class Invariants:
                     name = f"{partition[0].hex()[:6]}-{partition[1]}"
                     self._fail(f"{name} is not led for {LED_SECONDS} s, although {node.node_id} can lead: {state}")
         self._unled_since = unled
+
+    def _check_decided(self) -> None:
+        now = self._cluster.world.now
+        decided: dict[tuple[int, str, int, int], float] = {}
+        for node_id, name, each in self._decided() if self._all_serve() else ():
+            key = (node_id, name, each.producer_id, each.producer_epoch)
+            since = decided[key] = self._decided_since.get(key, now)
+            if now - since > DECIDED_SECONDS:
+                self._fail(f"{name} is decided for {DECIDED_SECONDS} s, but has not ended: {each}")
+        self._decided_since = decided
+
+    def _decided(self) -> Iterator[tuple[int, str, Transaction]]:
+        """Yield the decided transactions that have not ended, each with its id and a broker that has loaded it."""
+        for node_id, node in self._cluster.nodes.items():
+            if node.broker is None or not node.has_started:
+                continue
+            for shard in node.broker.services.transactions.shards():
+                for name, each in shard.transactions.items():
+                    if each.status in PREPARED:
+                        yield node_id, name, each
+
+    def deciding(self) -> int | None:
+        """Return a broker that runs and has loaded a decided transaction, None if none has."""
+        return next((node_id for node_id, _, _ in self._decided() if not self._cluster.nodes[node_id].is_paused), None)
+
+    def _all_serve(self) -> bool:
+        """Return whether nothing is disturbed, and every partition has a leader and enough replicas in sync."""
+        cluster = self._cluster
+        return (
+            not cluster.network.is_disturbed
+            and all(map(cluster.serves_undisturbed, cluster.nodes))
+            and all(len(state.isr) >= _MIN_ISR for state in self._state.partitions.values())
+            and self.led()
+        )
 
     def _check_high_watermark(self, node: Node, partition: Partition, leader: BrokerPartition) -> None:
         key = (node.node_id, len(node.brokers), partition, leader.leader_epoch)

@@ -5,6 +5,7 @@
 | `kill`, `stop`, `power` | the broker is down, then it starts | one broker, or the present leader or controller |
 | `blackout` | all brokers lose power at once, and start one after the other | all brokers |
 | `pause` | the process stands still | one broker, or the store |
+| `doze` | the process stands still until its session is no longer certain, and not over yet | a coordinator |
 | `cut` | one way carries nothing until it is healed; then all of it arrives late | brokers, store, clients |
 | `isolate` | all ways of one broker to the others and the store, in one or both directions | one broker |
 | `depose` | all ways of a leader but those of its clients; for long enough, another one leads | a leader |
@@ -26,10 +27,17 @@ from typing import NamedTuple
 from tests.simulation.cluster import CLIENTS, NODE_IDS, STORE, Cluster
 from tests.simulation.network import Way
 
+DOZE, DECIDING = "doze", "deciding"
 LEADER, CONTROLLER, EVERYBODY = "leader", "controller", "everybody"
 _TARGETS = (*map(str, NODE_IDS), LEADER, CONTROLLER)
 _SHORT, _DEPOSING, _LONG = 0.2, 2.7, 6.0
 """In seconds; after `_DEPOSING` the session of a silent broker has ended."""
+_DOZING = 0.25
+"""The longest time (s) between the deadline of a session and the end of a doze: below that to the session's end."""
+_LOOKING = 0.002
+"""The time (s) between two looks for a decided transaction: its markers take as long."""
+_DOZING_SHARE = 0.25
+"""The share of seeds with dozes beside the faults that are drawn for all. They are drawn apart from these."""
 
 
 Kind = str
@@ -53,7 +61,7 @@ def draw_schedule(seed: int, begin: float, end: float, of: Sequence[Kind] = ()) 
     """Draw the steps of a seed, in the order of time; with kinds of faults, ten of these."""
     draw = random.Random(f"schedule {seed}")
     steps = []
-    kinds = of or draw.sample(sorted(_KINDS), draw.randint(2, 6))
+    kinds = of or draw.sample(sorted(_KINDS.keys() - {DOZE}), draw.randint(2, 6))
     for _ in range(10 if of else draw.randint(3, 14)):
         kind = draw.choice(kinds)
         at = draw.uniform(begin, end)
@@ -61,7 +69,12 @@ def draw_schedule(seed: int, begin: float, end: float, of: Sequence[Kind] = ()) 
         if kind != "depose" and draw.random() < 0.5:
             seconds = draw.uniform(_SHORT, 1.5)
         steps.append(Step(at, kind, _KINDS[kind](draw), seconds, draw.random()))
-    return sorted(steps)
+    return sorted(steps if of else [*steps, *_dozes(random.Random(f"dozes {seed}"), begin, end)])
+
+
+def _dozes(draw: random.Random, begin: float, end: float) -> list[Step]:
+    count = draw.randint(1, 6) if draw.random() < _DOZING_SHARE else 0
+    return [Step(draw.uniform(begin, end), DOZE, DECIDING, _LONG, draw.random()) for _ in range(count)]
 
 
 def _node(draw: random.Random) -> str:
@@ -90,6 +103,7 @@ _KINDS: dict[Kind, Callable[[random.Random], str]] = {
     "blackout": lambda _: EVERYBODY,
     "stop": _node,
     "pause": _paused,
+    DOZE: lambda _: DECIDING,
     "cut": _way,
     "isolate": _node,
     "depose": lambda _: LEADER,
@@ -103,7 +117,10 @@ _KINDS: dict[Kind, Callable[[random.Random], str]] = {
 
 
 class Nemesis:
-    """Carries out a schedule. `may_cut_power` is asked with the brokers before their power is cut."""
+    """Carries out a schedule. `may_cut_power` is asked with the brokers before their power is cut.
+
+    `deciding` returns a broker that coordinates a decided transaction whose markers are missing, None if none does.
+    """
 
     def __init__(
         self,
@@ -111,12 +128,14 @@ class Nemesis:
         *,
         leader: Callable[[float], int],
         controller: Callable[[], int],
+        deciding: Callable[[], int | None],
         may_cut_power: Callable[[Sequence[int]], bool],
         lease_of: Callable[[int], int],
     ) -> None:
         self._cluster = cluster
         self._leader = leader
         self._controller = controller
+        self._deciding = deciding
         self._may_cut_power = may_cut_power
         self._lease_of = lease_of
         self._undo: dict[int, Callable[[], None]] = {}
@@ -200,6 +219,21 @@ class Nemesis:
         node_id = self._resolve(step)
         self._cluster.pause(node_id)
         return partial(self._cluster.resume, node_id)
+
+    def _doze(self, step: Step) -> None:
+        """Pause the coordinator of the next decided transaction until a moment after the deadline of its session."""
+        now, at = self._cluster.world.now, self._cluster.network.at
+        node_id = self._deciding()
+        if node_id is None:
+            if now < step.at + step.seconds and not self._is_over:
+                at(now + _LOOKING, self._doze, step)
+            return
+        broker = self._cluster.nodes[node_id].broker
+        assert broker is not None
+        deadline = broker.services.metadata.lease_deadline()
+        if deadline > now:
+            self._cluster.pause(node_id)
+            at(deadline + step.strength * _DOZING, self._cluster.resume, node_id)
 
     def _cut(self, step: Step) -> Callable[[], None]:
         return self._cut_ways([_ends(step.target)])

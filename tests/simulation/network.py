@@ -64,6 +64,11 @@ class Network:
     def is_cut(self, way: Way) -> bool:
         return way in self._cut
 
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether any way is cut, slow, or loses what it carries."""
+        return bool(self._cut or self.slowness or self.lost_share)
+
     def delay(self, way: Way) -> float:
         """Draw the time that one delivery takes."""
         draw = self.world.draw

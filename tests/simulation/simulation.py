@@ -88,6 +88,7 @@ class _Run:
             cluster,
             leader=self._leader_of,
             controller=lambda: self.state.controller,
+            deciding=self.invariants.deciding,
             may_cut_power=self._may_cut_power,
             lease_of=self._lease_of,
         )

@@ -45,9 +45,13 @@ class Coordinator:
         return described.transaction_state
 
     async def completed(self) -> None:
-        """Return when the transaction has ended."""
+        """Return when the transaction has ended; until then its markers must be on their way."""
+        markers = self.broker.services.transactions.markers
+        remaining = markers.remaining("t")
         while (state := await self.state()) != "CompleteCommit":
             assert state == "PrepareCommit"
+            assert remaining, "nothing sends the markers"
+            remaining = markers.remaining("t")
 
 
 @pytest.fixture
