@@ -8,8 +8,8 @@ offset has moved, and in `__consumer_offsets` the offsets are committed or dropp
 | NONE | is done with the partition |
 | UNKNOWN_TOPIC_OR_PARTITION | looks for the partition again; one of a deleted topic counts as done |
 | NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, … | sends the marker again |
-| INVALID_PRODUCER_EPOCH | ends the sending: the producer has a newer epoch here |
-| TRANSACTION_COORDINATOR_FENCED | ends the sending: another coordinator has written a later marker |
+| INVALID_PRODUCER_EPOCH | is done, if it is still the coordinator: the producer has a newer epoch here |
+| TRANSACTION_COORDINATOR_FENCED | sends the marker again with the last epoch, if it is still the coordinator |
 
 Version 2 has the version of the transaction, which decides the check of the epoch (`storage.producers.producer_state`);
 a marker of version 1 is checked as one of transaction version 0. The command-line tool `kafka-transactions.sh --abort`

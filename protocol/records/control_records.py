@@ -61,6 +61,11 @@ class ControlRecordType(IntEnum):
 _MARKER_TYPES: Final = {int(each): each for each in (ControlRecordType.ABORT, ControlRecordType.COMMIT)}
 
 
+LAST_COORDINATOR_EPOCH: Final = 0x7FFFFFFF
+"""The coordinator epoch of a marker that no partition refuses. No leader epoch gets that far: a coordinator sends it
+after a refusal, when the metadata store has confirmed that it is the coordinator."""
+
+
 class EndTxnMarker(NamedTuple):
     """The marker that ends a producer's transaction in one partition: `type` is COMMIT or ABORT."""
 

@@ -32,6 +32,7 @@ from odradek.broker.coordinator.runtime.loading import LoadedLog, load
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
 from odradek.broker.metadata.image import ImageChange, TopicImage
 from odradek.broker.metadata.metadata import Metadata
+from odradek.broker.metadata.values import decode_partition_state
 from odradek.broker.purgatory import Purgatory
 from odradek.broker.replication.transaction_markers import TransactionMarker
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
@@ -125,6 +126,19 @@ class CoordinatorRuntime(Generic[S]):
         topic = self._metadata.image.topics.get(self.topic.name)
         partition = None if topic is None else self._loaded.get(self._index_of(key, topic))
         return None if partition is None else partition.leader_epoch
+
+    async def confirm_leader_epoch(self, key: str, leader_epoch: int) -> bool:
+        """Return whether this broker coordinates the key in that leader epoch, by a read of the metadata store.
+
+        Raises KafkaError if the store does not answer.
+        """
+        topic = self._metadata.image.topics.get(self.topic.name)
+        if topic is None:
+            return False
+        key_of_state = self._metadata.keys.partition_state(topic.topic_id, self._index_of(key, topic))
+        kv = await self._metadata.read(key_of_state)
+        state = None if kv is None else decode_partition_state(kv.value)
+        return state is not None and state.leader == self._node_id and state.leader_epoch == leader_epoch
 
     def loaded_partitions(self) -> tuple[LoadedPartition[S], ...]:
         return tuple(self._loaded.values())

@@ -6,12 +6,19 @@
 | is led by another broker | WriteTxnMarkers; markers that wait while a request is under way share the next one |
 | has no leader, or its leader fails or refuses | again, after a back-off |
 | does not exist any more | it counts as written |
-| refuses the marker: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED | the sending ends: a newer coordinator or
-producer has taken over |
+| refuses the marker: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED | the metadata store is asked who
+coordinates the transaction. Another broker: the sending ends. This one: see below |
 
 A sending also ends when this broker no longer coordinates the transactional id in the same leader epoch: the next
 coordinator sends all markers again, which changes nothing where one is already. A coordinator that is only fenced goes
 on: what it decided is committed, and partitions refuse its markers if another coordinator has written later ones.
+
+A partition that refuses the marker of the coordinator has seen an epoch that no coordinator gave out: anybody can write
+markers where there are no access rules, and a log directory may come from another cluster. Of the coordinator's epoch:
+the marker is sent again with `LAST_COORDINATOR_EPOCH`, which no partition refuses, and which makes it forget the epoch.
+Of the producer's: the partition counts as done, because there this transaction ended when that epoch began.
+Differs from Kafka: its coordinator gives up until it moves, so the transactional id stays in Prepare, and consumers of
+committed records stop at its transaction.
 
 Bounds: one sending for each decided transaction, one request at a time for each broker, `_MOST_MARKERS` in a request.
 Kafka's `TransactionMarkerChannelManager` is the model. Used on the event loop only.
@@ -20,7 +27,7 @@ Kafka's `TransactionMarkerChannelManager` is the model. Used on the event loop o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -39,6 +46,7 @@ from odradek.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
+from odradek.protocol.records.control_records import LAST_COORDINATOR_EPOCH
 
 _LOG = StructuredLogger(__name__)
 
@@ -55,23 +63,25 @@ _REFUSED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_CO
 class _Sending:
     """The markers of one decided transaction; `remaining` are the partitions without one.
 
-    `is_current` returns whether this broker still coordinates it, `ended` gets whether all markers are written.
+    `is_current` returns whether this broker still coordinates it, `confirm` the same from the metadata store; `ended`
+    gets whether all markers are written. `refused` are the partitions that wait for `confirm`, with their errors.
     """
 
-    __slots__ = ("ended", "is_current", "is_over", "marker", "remaining", "transactional_id")
+    __slots__ = ("confirm", "ended", "is_current", "is_over", "refused", "remaining", "transactional_id")
 
     def __init__(
         self,
         transactional_id: str,
-        marker: TransactionMarker,
         remaining: set[TopicPartition],
         is_current: Callable[[], bool],
+        confirm: Callable[[], Awaitable[bool]],
         ended: Callable[[bool], None],
     ) -> None:
         self.transactional_id = transactional_id
-        self.marker = marker
         self.remaining = remaining
+        self.refused: list[tuple[_Delivery, ErrorCode]] = []
         self.is_current = is_current
+        self.confirm = confirm
         self.ended = ended
         self.is_over = False
 
@@ -80,6 +90,7 @@ class _Delivery(NamedTuple):
     """One marker for one partition. `attempt` counts from 0."""
 
     sending: _Sending
+    marker: TransactionMarker
     partition: TopicPartition
     attempt: int
 
@@ -118,19 +129,22 @@ class MarkerSender:
         marker: TransactionMarker,
         partitions: Iterable[TopicPartition],
         is_current: Callable[[], bool],
+        confirm: Callable[[], Awaitable[bool]],
         ended: Callable[[bool], None],
     ) -> None:
         """Send the marker to the partitions; an earlier sending of the id ends.
 
-        `ended(True)` is called when all have it, before the return if possible; `ended(False)` when one refuses it.
+        `is_current` returns whether this broker coordinates the id, as far as it knows; `confirm` reads that from the
+        metadata store, or raises KafkaError. `ended(True)` is called when all have it, before the return if possible;
+        `ended(False)` when one refuses it, and another broker is the coordinator.
         """
         self._cancel(transactional_id)
-        sending = _Sending(transactional_id, marker, set(partitions), is_current, ended)
+        sending = _Sending(transactional_id, set(partitions), is_current, confirm, ended)
         self._sendings[transactional_id] = sending
         if not sending.remaining:
             self._end(sending, True)
         for partition in sorted(sending.remaining):
-            self._deliver(_Delivery(sending, partition, 0))
+            self._deliver(_Delivery(sending, marker, partition, 0))
 
     def remaining(self, transactional_id: str) -> frozenset[TopicPartition]:
         """Return the partitions of a decided transaction that lack the marker."""
@@ -159,7 +173,7 @@ class MarkerSender:
     # -------------------------------------------------------------------------------------------------- one marker
 
     def _deliver(self, delivery: _Delivery) -> None:
-        sending, (topic, index), _ = delivery
+        sending, _, (topic, index), _ = delivery
         if sending.is_over:
             return
         if not sending.is_current():
@@ -179,7 +193,7 @@ class MarkerSender:
 
     def _write_here(self, delivery: _Delivery) -> None:
         topic, index = delivery.partition
-        written = self._local.write(topic, index, delivery.sending.marker)
+        written = self._local.write(topic, index, delivery.marker)
         if isinstance(written, asyncio.Future):
             written.add_done_callback(partial(self._written_here, delivery))
         else:
@@ -205,9 +219,30 @@ class MarkerSender:
         elif code in _REFUSED:
             topic, index = delivery.partition
             _LOG.warning("marker refused", id=sending.transactional_id, topic=topic, partition=index, error=code.name)
-            self._end(sending, False)
+            sending.refused.append((delivery, code))
+            if len(sending.refused) == 1:
+                self._tasks.start("refused markers", self._confirm(sending))
         else:
             self._retry(delivery)
+
+    async def _confirm(self, sending: _Sending) -> None:
+        """Go on with the partitions that refuse their markers, if this broker is the coordinator."""
+        try:
+            is_coordinator = await sending.confirm()
+        except KafkaError as error:
+            _LOG.warning("coordinator not confirmed", id=sending.transactional_id, error=str(error))
+            is_coordinator = None
+        refused, sending.refused = sending.refused, []
+        if is_coordinator is False and not sending.is_over:
+            self._end(sending, False)
+        for delivery, code in refused:
+            if is_coordinator is None:
+                self._retry(delivery)
+            elif code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                forced = delivery.marker._replace(coordinator_epoch=LAST_COORDINATOR_EPOCH)
+                self._deliver(delivery._replace(marker=forced))
+            else:
+                self._answered(delivery, ErrorCode.NONE)
 
     def _end(self, sending: _Sending, all_written: bool) -> None:
         self._cancel(sending.transactional_id)
@@ -271,7 +306,7 @@ class MarkerSender:
             _LOG.warning("markers not sent", broker=node_id, markers=len(batch), error=str(error))
             codes = {}
         for delivery in batch:
-            key = (delivery.sending.marker.producer_id, *delivery.partition)
+            key = (delivery.marker.producer_id, *delivery.partition)
             self._answered(delivery, codes.get(key, ErrorCode.NETWORK_EXCEPTION))
 
 
@@ -282,33 +317,32 @@ def _take_batch(queue: list[_Delivery]) -> list[_Delivery]:
     """
     batch: list[_Delivery] = []
     rest: list[_Delivery] = []
-    sendings: dict[int, _Sending] = {}
+    markers: dict[int, TransactionMarker] = {}
     for delivery in queue:
-        sending = delivery.sending
-        if sending.is_over:
+        if delivery.sending.is_over:
             continue
-        is_only = sendings.setdefault(sending.marker.producer_id, sending) is sending
+        is_only = markers.setdefault(delivery.marker.producer_id, delivery.marker) == delivery.marker
         (batch if is_only and len(batch) < _MOST_MARKERS else rest).append(delivery)
     queue[:] = rest
     return batch
 
 
 def _request(batch: list[_Delivery]) -> WriteTxnMarkersRequest:
-    topics: dict[_Sending, dict[str, list[int]]] = {}
+    topics: dict[TransactionMarker, dict[str, list[int]]] = {}
     for delivery in batch:
         topic, index = delivery.partition
-        topics.setdefault(delivery.sending, {}).setdefault(topic, []).append(index)
+        topics.setdefault(delivery.marker, {}).setdefault(topic, []).append(index)
     return WriteTxnMarkersRequest(
         markers=[
             WritableTxnMarker(
-                producer_id=sending.marker.producer_id,
-                producer_epoch=sending.marker.producer_epoch,
-                transaction_result=sending.marker.committed,
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transaction_result=marker.committed,
                 topics=[WritableTxnMarkerTopic(name, indexes) for name, indexes in by_name.items()],
-                coordinator_epoch=sending.marker.coordinator_epoch,
-                transaction_version=sending.marker.transaction_version,
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
             )
-            for sending, by_name in topics.items()
+            for marker, by_name in topics.items()
         ]
     )
 

@@ -296,6 +296,7 @@ class TransactionCoordinator:
             ),
             state.partitions,
             lambda: self._runtime.leader_epoch_of(transactional_id) == leader_epoch,
+            lambda: self._runtime.confirm_leader_epoch(transactional_id, leader_epoch),
             partial(self._markers_ended, state, submit, self._clock.monotonic()),
         )
 

@@ -19,7 +19,7 @@ if a later batch were accepted, its first one would be rejected.
 After sequence 2^31 - 1 comes 0. Coordinators and followers skip the sequence checks, and followers the epoch check as
 well: they append what the leader accepted. A transactional batch opens a transaction at its first offset if none is
 open. A marker closes it. Its producer epoch e is checked as follows, and its coordinator epoch must not be older than
-the last marker's (TRANSACTION_COORDINATOR_FENCED):
+the last marker's (TRANSACTION_COORDINATOR_FENCED), which `LAST_COORDINATOR_EPOCH` makes void:
 
 | state                                     | transaction version 0, 1 | version 2              |
 |-------------------------------------------|--------------------------|------------------------|
@@ -49,7 +49,7 @@ from typing import Final, NamedTuple
 from odradek.broker.storage.producers.verification_state import Verification, Verifications
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records.batch_header import MAX_SEQUENCE, BatchHeader
-from odradek.protocol.records.control_records import ControlRecordType, EndTxnMarker
+from odradek.protocol.records.control_records import LAST_COORDINATOR_EPOCH, ControlRecordType, EndTxnMarker
 
 BATCHES_KEPT = 5  # clients have at most five requests in flight, so no older batch can be a retry that matters
 NO_PRODUCER_ID = -1
@@ -304,7 +304,8 @@ class ProducerState:
             entry = self._new_entry(header.producer_id)
         first_offset = entry.transaction_first_offset
         entry.take_epoch(header.producer_epoch)
-        entry.coordinator_epoch = marker.coordinator_epoch
+        is_last = marker.coordinator_epoch == LAST_COORDINATOR_EPOCH  # then the next coordinators have lower ones
+        entry.coordinator_epoch = NO_EPOCH if is_last else marker.coordinator_epoch
         entry.last_timestamp = header.max_timestamp
         entry.transaction_first_offset = NO_OFFSET
         self.verifications.end(header.producer_id)
