@@ -4,7 +4,7 @@
 LogDir(...)          nothing happens
   .open(config_for)  lock, identity (formats an empty directory), marker taken, every partition's log opened
      .logs           {(topic, partition): Log}; create_log, delete_log
-     .checkpoint()   recovery points, log start offsets, high watermarks: periodically, and after a truncation
+     .checkpoint()   recovery points, log start offsets, high watermarks, cleaned offsets: periodically, and at a stop
      .deletions      files to be removed; run_due() periodically
   .close()           every log closed, checkpoints, then the clean-shutdown marker, unlock
 ```
@@ -19,11 +19,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 from odradek.broker.clock import Clock
 from odradek.broker.randomness import Randomness
+from odradek.broker.storage.checkpoints.checkpoints import Checkpoints
 from odradek.broker.storage.checkpoints.clean_shutdown import take_clean_shutdown, write_clean_shutdown
 from odradek.broker.storage.checkpoints.meta_properties import (
     MetaProperties,
@@ -35,22 +35,17 @@ from odradek.broker.storage.checkpoints.metadata_revision import (
     read_metadata_revision,
     write_metadata_revision,
 )
-from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint, Partition
-from odradek.broker.storage.disk.deletions import DeletionJob, Deletions, check_for_others, remove_partition
+from odradek.broker.storage.checkpoints.offset_checkpoints import Partition
+from odradek.broker.storage.disk.deletions import DeletionJob, Deletions, clear_directory, remove_partition
 from odradek.broker.storage.disk.descriptors import DEFAULT_CAPACITY, DescriptorCache
-from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.storage.disk.disk_failure import DiskFailure
 from odradek.broker.storage.disk.files import Files, OsFiles, Volume, make_directories
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.names import (
-    CLEANER_OFFSETS,
-    HIGH_WATERMARKS,
     LOCK,
-    LOG_START_OFFSETS,
     META_PROPERTIES,
     RAFT_METADATA,
-    RECOVERY_POINTS,
     deleted_directory,
     is_deleted_directory,
     parse_partition_directory,
@@ -111,10 +106,7 @@ class LogDir:
         self.deletions = Deletions(self._files, clock, self.failure)
         self.resources = LogResources(self._descriptors, clock, randomness, self.deletions, self.failure, on_flush)
         self._lock: int | None = None
-        self._recovery_points = OffsetCheckpoint(self._files, self._path, RECOVERY_POINTS)
-        self._log_start_offsets = OffsetCheckpoint(self._files, self._path, LOG_START_OFFSETS)
-        self._high_watermarks = OffsetCheckpoint(self._files, self._path, HIGH_WATERMARKS)
-        self._cleaned_offsets = OffsetCheckpoint(self._files, self._path, CLEANER_OFFSETS)
+        self._checkpoints = Checkpoints(self._files, self._path, self.logs)
 
     # ---------------------------------------------------------------------------------------------------------- opening
 
@@ -199,8 +191,9 @@ class LogDir:
         self.meta = meta
 
     def _open_logs(self, config_for: ConfigForTopic, progress: Progress | None) -> None:
-        recovery_points, log_start_offsets = self._recovery_points.read(), self._log_start_offsets.read()
-        high_watermarks, cleaned_offsets = self._high_watermarks.read(), self._cleaned_offsets.read()
+        checkpoints = self._checkpoints
+        recovery_points, log_start_offsets = checkpoints.recovery_points.read(), checkpoints.log_start_offsets.read()
+        high_watermarks, cleaned_offsets = checkpoints.high_watermarks.read(), checkpoints.cleaned_offsets.read()
         recovery = RecoverySummary()
         for entry in sorted(self._files.scan(self._path)):
             if not entry.is_directory or parse_worker_directory(entry.name) is not None:
@@ -265,7 +258,8 @@ class LogDir:
             return existing
         directory = f"{self._path}/{partition_directory(topic, partition)}"
         try:
-            check_for_others(self._files, directory)
+            clear_directory(self._files, directory)
+            self._checkpoints.drop([(topic, partition)])  # those of an older log of this name
             log = create_log(directory, topic, partition, topic_id, config, self.resources)
         except OSError as error:
             raise self.failure.fail(f"creating {directory}", error) from error
@@ -276,6 +270,7 @@ class LogDir:
         """Open the log of a directory that was put here since the opening, as after a clean stop. Raises `OSError`."""
         directory = f"{self._path}/{partition_directory(topic, partition)}"
         opener = LogOpener(directory, topic, partition, config, self.resources, checkpointed, is_clean=True)
+        self._checkpoints.drop([(topic, partition)])
         log = self.logs[topic, partition] = opener.open()
         return log
 
@@ -315,11 +310,7 @@ class LogDir:
         def new_path(partition: Partition) -> str:
             return f"{self._path}/{new_name(*partition, self.resources.randomness.uuid())}"
 
-        retired = retire_logs(self.logs, partitions, new_path, self._files, self.failure)
-        if any(isinstance(each, RetiredLog) and each.log.cleaned_offset is not None for each in retired):
-            with suppress(TransientDiskError):
-                self.checkpoint_cleaned_offsets()  # new topics of these names must not inherit them
-        return retired
+        return retire_logs(self.logs, partitions, new_path, self._checkpoints.drop, self._files, self.failure)
 
     def volume(self) -> Volume:
         """The file system of the directory. Blocks. Raises KAFKA_STORAGE_ERROR."""
@@ -332,35 +323,25 @@ class LogDir:
     # ------------------------------------------------------------------------------------------------------ checkpoints
 
     def checkpoint_recovery_points(self) -> None:
-        self._write(self._recovery_points, lambda log: log.recovery_point)
+        self._write(self._checkpoints.write_recovery_points)
 
     def checkpoint_log_start_offsets(self) -> None:
-        def start_in_segment(log: Log) -> int | None:
-            return log.log_start_offset if log.log_start_offset > log.first_base_offset else None
-
-        self._write(self._log_start_offsets, start_in_segment)
+        self._write(self._checkpoints.write_log_start_offsets)
 
     def checkpoint_high_watermarks(self) -> None:
-        self._write(self._high_watermarks, lambda log: log.high_watermark)
+        self._write(self._checkpoints.write_high_watermarks)
 
     def checkpoint_cleaned_offsets(self) -> None:
-        self._write(self._cleaned_offsets, lambda log: log.cleaned_offset)
+        self._write(self._checkpoints.write_cleaned_offsets)
 
     def checkpoint(self) -> None:
-        """Write all but the last one, which changes with compaction alone."""
-        self.checkpoint_recovery_points()
-        self.checkpoint_log_start_offsets()
-        self.checkpoint_high_watermarks()
+        """Write all of them."""
+        self._write(self._checkpoints.write_all)
 
-    def _write(self, checkpoint: OffsetCheckpoint, offset_of: Callable[[Log], int | None]) -> None:
-        def look() -> dict[Partition, int]:
-            logs = tuple(self.logs.items())  # a copy: a thread writes checkpoints while logs are created and deleted
-            offsets = ((key, offset_of(log)) for key, log in logs)
-            return {key: offset for key, offset in offsets if offset is not None}
-
+    def _write(self, write: Callable[[], None]) -> None:
         self.failure.check()
         try:
-            checkpoint.write(look)
+            write()
         except OSError as error:
             raise self.failure.fail("writing a checkpoint", error) from error
 

@@ -1,4 +1,11 @@
-"""Taking logs out of their log directory: each is closed, and its directory renamed.
+"""Taking logs out of their log directory: each is closed, loses its rows in the checkpoints, and gets another name.
+
+```
+out of `logs` ─► closed ─► rows dropped from every checkpoint, synced ─► renamed ─► log directory synced
+```
+No checkpoint has a row for a log that is not in `logs`, so none can write one again. A kill before the rename leaves a
+log without rows, which the broker retires again when it starts; after it, nothing is left that a new topic of the name
+could inherit. The other order would leave rows without a log (`offset_checkpoints`).
 
 The new name says that the log was deleted, or is a stray (`names`). One sync of the log directory makes the new names
 of all logs of a call durable; if a power cut restores an old name before it, the broker renames the directory again.
@@ -8,7 +15,7 @@ of all logs of a call durable; if a power cut restores an old name before it, th
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from odradek.broker.storage.checkpoints.offset_checkpoints import Partition
@@ -32,21 +39,22 @@ def retire_logs(
     logs: dict[Partition, Log],
     partitions: Iterable[Partition],
     new_path: Callable[[Partition], str],
+    drop_rows: Callable[[Collection[Partition]], None],
     files: Files,
     failure: DiskFailure,
 ) -> list[RetiredLog | KafkaError]:
     """Remove partitions from `logs`, close their logs, rename the directories. Return each log, or its error.
 
-    The errors: UNKNOWN_TOPIC_OR_PARTITION if there is no such log, KAFKA_STORAGE_ERROR if its directory cannot be
-    renamed. If the disk has not failed (a mount point, say), the log stays, closed, and can be retired again. Raises
-    KAFKA_STORAGE_ERROR if the sync shows that the disk has failed.
+    `drop_rows` removes the rows of partitions from the checkpoints; if a transient error prevents it, the next
+    checkpoint or creation of a log does it. The errors: UNKNOWN_TOPIC_OR_PARTITION if there is no such log,
+    KAFKA_STORAGE_ERROR if its directory cannot be renamed. If the disk has not failed (a mount point, say), the log
+    stays, closed, and can be retired again. Raises KAFKA_STORAGE_ERROR if a sync shows that the disk has failed.
     """
-    retired: list[RetiredLog | KafkaError] = []
-    for partition in partitions:
-        try:
-            retired.append(_retire(logs, partition, new_path, files, failure))
-        except KafkaError as error:
-            retired.append(error)
+    taken = [_take(logs, partition, failure) for partition in partitions]
+    found = {(log.topic, log.partition) for log in taken if isinstance(log, Log)}
+    if found:
+        _drop_rows(found, drop_rows, failure)
+    retired = [log if isinstance(log, KafkaError) else _rename(logs, log, new_path, files, failure) for log in taken]
     if any(isinstance(each, RetiredLog) for each in retired):
         try:
             files.fsync_directory(failure.path)
@@ -57,28 +65,49 @@ def retire_logs(
     return retired
 
 
-def _retire(
-    logs: dict[Partition, Log],
-    partition: Partition,
-    new_path: Callable[[Partition], str],
-    files: Files,
-    failure: DiskFailure,
-) -> RetiredLog:
-    failure.check()
+def _take(logs: dict[Partition, Log], partition: Partition, failure: DiskFailure) -> Log | KafkaError:
+    """Remove a log from `logs`, and close it."""
+    if failure.error is not None:
+        return failure.refusal()
     log = logs.pop(partition, None)
     if log is None:
         topic, index = partition
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{index}")
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no log of {topic}-{index}")
+    try:
+        log.release()
+    except OSError as error:
+        if is_transient(error):
+            logs[partition] = log
+        return failure.fail(f"closing {log}", error)
+    return log
+
+
+def _drop_rows(
+    partitions: Collection[Partition], drop_rows: Callable[[Collection[Partition]], None], failure: DiskFailure
+) -> None:
+    try:
+        drop_rows(partitions)
+    except OSError as error:
+        refusal = failure.fail("removing rows from a checkpoint", error)
+        if not is_transient(error):
+            raise refusal from error
+
+
+def _rename(
+    logs: dict[Partition, Log], log: Log, new_path: Callable[[Partition], str], files: Files, failure: DiskFailure
+) -> RetiredLog | KafkaError:
+    if failure.error is not None:
+        return failure.refusal()
+    partition = log.topic, log.partition
     source = str(log.directory)  # the real name, which may end in -00 for partition 0
     target = new_path(partition)
     try:
-        log.release()
         files.rename(source, target)
     except OSError as error:
         if is_transient(error) or is_name_error(error):
             logs[partition] = log
         if is_name_error(error):
             _LOG.error("%s cannot be deleted: %s", source, error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{source} cannot be renamed: {error}") from error
-        raise failure.fail(f"renaming {log}", error) from error
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{source} cannot be renamed: {error}")
+        return failure.fail(f"renaming {log}", error)
     return RetiredLog(log, target)

@@ -87,8 +87,11 @@ class Deletions:
         return True
 
 
-def check_for_others(files: Files, directory: str) -> None:
-    """Raise KAFKA_STORAGE_ERROR if an existing directory holds files that do not belong to a log."""
+def clear_directory(files: Files, directory: str) -> None:
+    """Remove the files of an older log from a directory where one is created: what a power cut left of it, if any.
+
+    Raises KAFKA_STORAGE_ERROR if it holds files that do not belong to a log, which are kept, and `OSError`.
+    """
     try:
         entries = files.scan(directory) if files.exists(directory) else []
     except NotADirectoryError as error:
@@ -97,6 +100,8 @@ def check_for_others(files: Files, directory: str) -> None:
     if others:
         _LOG.error("%s cannot be a partition, it holds other files: %s", directory, ", ".join(sorted(others)[:3]))
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory} holds files that are not a partition's")
+    for entry in entries:
+        files.remove(f"{directory}/{entry.name}")
 
 
 def remove_partition(files: Files, directory: str) -> None:

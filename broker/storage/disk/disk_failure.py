@@ -43,7 +43,7 @@ class DiskFailure:
     def check(self) -> None:
         """Raise KAFKA_STORAGE_ERROR if the directory has failed."""
         if self.error is not None:
-            raise self._refusal(self.error)
+            raise self.refusal()
 
     def fail(self, doing: str, error: OSError) -> KafkaError:
         """Take the directory offline because of `error`, unless it is transient; return the error to raise."""
@@ -55,7 +55,7 @@ class DiskFailure:
             _LOG.error("log directory %s is offline: %s: %s", self.path, doing, error)
             if self._on_failure is not None:
                 self._on_failure(error)
-        return self._refusal(error)
+        return self.refusal()
 
     def refuse_all(self) -> None:
         """Refuse everything from now on, as after an error, without a log line: the broker ends as a killed process."""
@@ -68,7 +68,9 @@ class DiskFailure:
             self._warned_at = now
             _LOG.warning("%s could not be done and may be tried again: %s", doing, error)
 
-    def _refusal(self, error: OSError) -> KafkaError:
+    def refusal(self) -> KafkaError:
+        """The error of every request to a directory that has failed."""
+        assert self.error is not None  # the caller has looked
         return KafkaError(
-            ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {self.path} is offline: {error.strerror or error}"
+            ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {self.path} is offline: {self.error.strerror or self.error}"
         )
