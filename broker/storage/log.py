@@ -254,8 +254,7 @@ class Log(LogReader):
         with self._bounds_lock, self._disk("swapping segments of"):
             if self._is_closed or self.cleaning.is_aborted:
                 return False
-            cleaned = replaced[0].cleaned(self.config, sizes)
-            if not self._segmented.swap_in(cleaned, replaced):
+            if not self._segmented.swap_in(replaced[0].cleaned(self.config, sizes), replaced):
                 return False
             self._delete_snapshots_of(replaced[1:])
             return True
@@ -279,6 +278,7 @@ class Log(LogReader):
                 self._leader_epochs.truncate_from_end(self.log_end_offset)
                 if state is not None:
                     self._producers.replace(state.open_producers(), self.log_end_offset)
+                self._resources.on_lowered((self.topic, self.partition), self)  # if it could not be done before
                 return False
             now_ms = self._resources.clock.time_ms()
             self.log_end_offset = offset  # readers must stop there from now on
@@ -309,6 +309,7 @@ class Log(LogReader):
         else:
             self._producers.replace(state.open_producers(), self.log_end_offset)
         self.advance_high_watermark(self.high_watermark)
+        self._resources.on_lowered((self.topic, self.partition), self)
 
     def _delete_snapshots_of(self, removed: list[Segment]) -> None:
         snapshots = self._producers.forget_snapshots_of(removed)
@@ -316,9 +317,12 @@ class Log(LogReader):
             self._resources.deletions.add(self.config.file_delete_delay_ms, files=snapshots)
 
     def _rebuild_producers(self, end_offset: int, now_ms: int) -> None:
-        segments, start = self._segmented.segments, self.log_start_offset
-        expiration_ms = self.config.producer_id_expiration_ms
-        self._producers.rebuild(segments, start, end_offset, now_ms=now_ms, expiration_ms=expiration_ms)
+        segments, start, kept_ms = (
+            self._segmented.segments,
+            self.log_start_offset,
+            self.config.producer_id_expiration_ms,
+        )
+        self._producers.rebuild(segments, start, end_offset, now_ms=now_ms, expiration_ms=kept_ms)
 
     def _check_tail(self) -> None:
         """At the first use after a clean stop, check that the last segment ends where the checkpoint says.

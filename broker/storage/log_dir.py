@@ -104,9 +104,11 @@ class LogDir:
         self._files = self._descriptors.retrying_files
         self.failure = DiskFailure(self._path, on_failure, clock)
         self.deletions = Deletions(self._files, clock, self.failure)
-        self.resources = LogResources(self._descriptors, clock, randomness, self.deletions, self.failure, on_flush)
-        self._lock: int | None = None
         self._checkpoints = Checkpoints(self._files, self._path, self.logs)
+        self.resources = LogResources(
+            self._descriptors, clock, randomness, self.deletions, self.failure, on_flush, self._checkpoints.lower
+        )
+        self._lock: int | None = None
 
     # ---------------------------------------------------------------------------------------------------------- opening
 
@@ -226,6 +228,8 @@ class LogDir:
                 log.advance_high_watermark(high_watermarks.get(key, log.log_start_offset))
                 self.logs[key] = log
                 recovery.add(opener.recovery)
+        if not self.was_clean:
+            checkpoints.write_all()  # before an append: the recovery may have lowered what the rows say
         if recovery.logs:
             _LOG.info("%s was not closed cleanly, %s", self._path, recovery)
 

@@ -62,6 +62,16 @@ class Checkpoints:
         self.write_high_watermarks()
         self.write_cleaned_offsets()
 
+    def lower(self, partition: Partition, log: Offsets) -> None:
+        """Lower the rows of a log to its offsets, where they are above: it was truncated."""
+        self.recovery_points.lower(partition, log.recovery_point)
+        self.log_start_offsets.lower(partition, log.log_start_offset)
+        self.high_watermarks.lower(partition, log.high_watermark)
+        if log.cleaned_offset is None:
+            self.cleaned_offsets.drop([partition])
+        else:
+            self.cleaned_offsets.lower(partition, log.cleaned_offset)
+
     def drop(self, partitions: Collection[Partition]) -> None:
         """Remove all rows of these names: no log has them now, or the next one is another topic's."""
         for each in self._all:

@@ -8,7 +8,9 @@
 | `cleaner-offset-checkpoint`        | all below is compacted                                                         |
 
 They are written periodically and at a stop; the last one by compaction, too. An offset may be too low but never too
-high: every reader takes it as a lower bound. So what lowers an offset (a truncation, a recovery) lowers its row.
+high: every reader takes it as a lower bound. So what lowers an offset lowers its row: a truncation before it returns, a
+recovery before the log directory is open. A kill between the two leaves a row above the end of the log, which counts as
+that end, and for the log start as none.
 
 The rows name topics, and a topic's name is used again; the format is Kafka's and has no topic id. Two rules make a row
 that of the log in the directory of its name, wherever a process is killed between two writes:

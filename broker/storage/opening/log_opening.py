@@ -134,7 +134,10 @@ class LogOpener:
         log_start_offset = max(log_start_offset, self._segments.first.base_offset)
         self._check_transaction_indexes()
         end_offset, tail_is_checked = self._find_end(log_start_offset)
-        if end_offset < log_start_offset:
+        if end_offset < log_start_offset and not self._is_clean:
+            end_offset = self._ignore_start(log_start_offset, end_offset)
+            log_start_offset = self._segments.first.base_offset
+        elif end_offset < log_start_offset:
             _LOG.warning(
                 "%s ends at %d and starts at %d: dropping it all", self._directory, end_offset, log_start_offset
             )
@@ -166,7 +169,8 @@ class LogOpener:
             resources=self._resources,
             tail_is_checked=tail_is_checked,
         )
-        log.cleaned_offset = self._checkpointed.cleaned_offset
+        cleaned_offset = self._checkpointed.cleaned_offset
+        log.cleaned_offset = None if cleaned_offset is None else min(cleaned_offset, end_offset)
         log.had_segments = had_segments
         return log
 
@@ -322,6 +326,16 @@ class LogOpener:
                 self._drop(unflushed[index + 1 :])
                 break
         return end_offset
+
+    def _ignore_start(self, log_start_offset: int, end_offset: int) -> int:
+        """Recover once more, with the producers of all records; return the end of the log.
+
+        A kill came between a truncation and its row. (Apache Kafka deletes all segments, and begins at that offset.)
+        """
+        _LOG.warning("%s ends at %d: ignoring its start %d", self._directory, end_offset, log_start_offset)
+        self._snapshots.remove_outside(end_offset, end_offset)  # all of them: they may lack producers before that start
+        self.recovery = RecoverySummary()
+        return self._recover(self._segments.first.base_offset)
 
     def _is_hole(self, before: Segment, segment: Segment) -> bool:
         """Return whether the offsets that are missing between two segments were there before a power cut.

@@ -156,8 +156,9 @@ def test_a_segment_that_begins_before_the_end_of_the_one_before_is_dropped(tmp_p
     log_dir.close()
 
 
-def test_a_log_that_ends_before_its_start_is_emptied(tmp_path: Path) -> None:
+def test_a_log_that_ends_before_its_start_after_a_clean_stop_is_emptied(tmp_path: Path) -> None:
     fill(tmp_path)
+    reopened(tmp_path)[0].close()
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 500\n")
     log_dir, log = reopened(tmp_path)
     assert (log.log_start_offset, log.log_end_offset, log.latest_leader_epoch) == (500, 500, -1)
