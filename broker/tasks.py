@@ -58,7 +58,8 @@ class BackgroundTasks:
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks)  # not `gather`, which may return before the callbacks of finished tasks ran
 
     async def _repeat(self, name: str, first: float, interval: float, function: Periodic) -> None:
         seconds = first

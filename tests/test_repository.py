@@ -193,3 +193,25 @@ def test_the_license_is_the_one_declared() -> None:
     declared = tomllib.loads(text("pyproject.toml"))["project"]["license"]
     assert declared == "Apache-2.0"
     assert "Version 2.0, January 2004" in text("LICENSE")
+
+
+def loops_of_gathers(source: str) -> list[int]:
+    """The lines of the loops that wait by `asyncio.gather` alone."""
+    awaited = {
+        loop.lineno: [ast.unparse(node.value) for node in ast.walk(loop) if isinstance(node, ast.Await)]
+        for loop in ast.walk(ast.parse(source))
+        if isinstance(loop, ast.While)
+    }
+    return [line for line, values in awaited.items() if values and all(map(_GATHER.match, values))]
+
+
+_GATHER = re.compile(r"(asyncio\.)?gather\(")
+
+
+@pytest.mark.process
+def test_no_loop_waits_by_gather_alone() -> None:
+    """From Python 3.12 on it returns at once if all tasks are done: their callbacks, which end the loop, never run."""
+    assert loops_of_gathers("while tasks:\n    await asyncio.gather(*tasks, return_exceptions=True)") == [1]
+    sources = {str(path): path.read_text() for path in tracked_files() if path.suffix == ".py"}
+    found = {path: loops_of_gathers(source) for path, source in sources.items() if "gather(" in source}
+    assert {path: lines for path, lines in found.items() if lines} == {}

@@ -191,7 +191,8 @@ class Metadata:
         # First the tasks: the controller must not campaign again when its key vanishes.
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            await asyncio.wait(self._tasks)  # not `gather`, which may return before `_task_ended` has run
         try:
             if (clean or leaves) and self.membership is not None and self._failure is None:
                 await self.membership.leave(clean=clean)

@@ -92,3 +92,22 @@ async def test_stopping_cancels_what_runs_and_reports_nothing() -> None:
     assert task.cancelled()
     assert failures == []
     assert len(tasks) == 0
+
+
+async def test_a_stop_in_the_turn_in_which_a_task_fails_returns_after_the_failure_is_reported() -> None:
+    failures = Failures()
+    tasks = BackgroundTasks(failures)
+    stopping: list[asyncio.Task[list[str]]] = []
+
+    async def stop() -> list[str]:
+        await tasks.stop()
+        return [name for name, _ in failures]
+
+    async def fail() -> None:
+        stopping.append(asyncio.create_task(stop()))
+        raise ValueError("lost")
+
+    await asyncio.wait({tasks.start("failing", fail())})
+
+    assert await stopping[0] == ["failing"]
+    assert len(tasks) == 0

@@ -83,7 +83,7 @@ class HoldingProxy:
                 ending = list(self._connections)
                 for task in ending:
                     task.cancel()
-                await asyncio.gather(*ending, return_exceptions=True)
+                await asyncio.wait(ending)
 
     def hold(self, api_key: int, *, at_most: int = 32767) -> Held:
         """Hold back the next request of this API, in a version that is not above `at_most`."""

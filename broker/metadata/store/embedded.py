@@ -86,7 +86,8 @@ class EmbeddedStore:
 
     async def close(self) -> None:
         while self._tasks:
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            # Not `gather`: from Python 3.12 on it returns at once if all have finished, before `_ended` removes them.
+            await asyncio.wait(tuple(self._tasks))
         self._fail(StoreFailedError("the metadata store is closed"))
         self._history.close()
 
