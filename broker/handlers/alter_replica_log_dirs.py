@@ -29,14 +29,19 @@ from odradek.protocol.messages.alter_replica_log_dirs import (
 def handle(
     services: Services, context: RequestContext, request: AlterReplicaLogDirsRequest
 ) -> Steps[AlterReplicaLogDirsResponse]:
-    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    paths: dict[str, dict[int, str]] = {}  # a partition that is named twice has one row, as in Kafka; the last counts
     for wanted in request.dirs:
         for topic in wanted.topics:
-            for index in topic.partitions:
-                code = _move(services, topic.name, index, wanted.path)
-                results.setdefault(topic.name, []).append(AlterReplicaLogDirPartitionResult(index, code))
-                yield
-    return AlterReplicaLogDirsResponse(results=[AlterReplicaLogDirTopicResult(*topic) for topic in results.items()])
+            yield
+            paths.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, wanted.path))
+    results = []
+    for name, path_of in paths.items():
+        rows = []
+        for index, path in path_of.items():
+            rows.append(AlterReplicaLogDirPartitionResult(index, _move(services, name, index, path)))
+            yield
+        results.append(AlterReplicaLogDirTopicResult(name, rows))
+    return AlterReplicaLogDirsResponse(results=results)
 
 
 def error_response(request: AlterReplicaLogDirsRequest, code: ErrorCode, message: str) -> AlterReplicaLogDirsResponse:

@@ -5,7 +5,7 @@ DescribeGroups. An empty group id is INVALID_GROUP_ID (differs from Kafka: with 
 are set if the request includes them.
 
 A group that the client may not describe is GROUP_AUTHORIZATION_FAILED, one with a topic that it may not describe
-TOPIC_AUTHORIZATION_FAILED.
+TOPIC_AUTHORIZATION_FAILED. A group that is named twice has one row (differs from Kafka: `request.repetitions`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def handle(
     services: Services, context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Steps[ConsumerGroupDescribeResponse]:
     rows = []
-    for group_id in request.group_ids:
+    for group_id in dict.fromkeys(request.group_ids):
         try:
             check(services, context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
             row = _group(services, group_id).described()
@@ -47,7 +47,7 @@ def handle(
 def error_response(
     request: ConsumerGroupDescribeRequest, code: ErrorCode, message: str
 ) -> ConsumerGroupDescribeResponse:
-    rows = [DescribedGroup(code, message or None, group_id) for group_id in request.group_ids]
+    rows = [DescribedGroup(code, message or None, group_id) for group_id in dict.fromkeys(request.group_ids)]
     return ConsumerGroupDescribeResponse(groups=rows)
 
 

@@ -3,7 +3,7 @@
 Only a stable group is described with the metadata and assignments of its members. A group that does not exist, or is of
 another type, is described as Dead without an error, from version 6 on (KIP-1043) as GROUP_ID_NOT_FOUND. The authorized
 operations (version 3, KIP-430) are set if the request includes them. A group that the client may not describe is
-GROUP_AUTHORIZATION_FAILED.
+GROUP_AUTHORIZATION_FAILED. A group that is named twice has one row (differs from Kafka: `request.repetitions`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def handle(
     services: Services, context: RequestContext, request: DescribeGroupsRequest
 ) -> Steps[DescribeGroupsResponse]:
     rows = []
-    for group_id in request.groups:
+    for group_id in dict.fromkeys(request.groups):
         try:
             check(services, context, Operation.DESCRIBE, ResourceType.GROUP, group_id)
             row = _describe(services, group_id)
@@ -48,7 +48,9 @@ def handle(
 
 
 def error_response(request: DescribeGroupsRequest, code: ErrorCode, message: str) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[DescribedGroup(code, message, group_id) for group_id in request.groups])
+    return DescribeGroupsResponse(
+        groups=[DescribedGroup(code, message, each) for each in dict.fromkeys(request.groups)]
+    )
 
 
 def _describe(services: Services, group_id: str) -> DescribedGroup:

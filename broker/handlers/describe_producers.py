@@ -2,13 +2,15 @@
 
 Each partition succeeds or fails independently: TOPIC_AUTHORIZATION_FAILED without the right to read it,
 INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER if another broker leads it. A producer is
-removed producer.id.expiration.ms after its last record.
+removed producer.id.expiration.ms after its last record. A partition that is named twice has one row (differs from
+Kafka: `request.repetitions`).
 """
 
 from __future__ import annotations
 
 from odradek.broker.metadata.administration.topic_names import check_name
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.repetitions import partitions_once
 from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
@@ -28,17 +30,18 @@ def handle(
     services: Services, context: RequestContext, request: DescribeProducersRequest
 ) -> Steps[DescribeProducersResponse]:
     topics = []
-    for topic in request.topics:
+    wanted = yield from partitions_once((topic.name, topic.partition_indexes) for topic in request.topics)
+    for name, indexes in wanted.items():
         yield
         rows = []
-        refused = refusal_of(services, context, Operation.READ, ResourceType.TOPIC, topic.name)
-        for index in topic.partition_indexes:
+        refused = refusal_of(services, context, Operation.READ, ResourceType.TOPIC, name)
+        for index in indexes:
             if refused is not None:
                 rows.append(PartitionResponse(index, refused.code, refused.detail))
             else:
-                rows.append(_describe(services, topic.name, index))
+                rows.append(_describe(services, name, index))
             yield
-        topics.append(TopicResponse(topic.name, rows))
+        topics.append(TopicResponse(name, rows))
     return DescribeProducersResponse(topics=topics)
 
 

@@ -2,7 +2,8 @@
 
 Each id succeeds or fails independently: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_NOT_FOUND,
 NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, and INVALID_REQUEST for the empty id. While markers are written, only the
-partitions without one are listed. Topics that the client may not describe are omitted.
+partitions without one are listed. Topics that the client may not describe are omitted. An id that is named twice has
+one row (differs from Kafka: `request.repetitions`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def handle(
     services: Services, context: RequestContext, request: DescribeTransactionsRequest
 ) -> Steps[DescribeTransactionsResponse]:
     rows = []
-    for transactional_id in request.transactional_ids:
+    for transactional_id in dict.fromkeys(request.transactional_ids):
         try:
             check(services, context, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id)
             rows.append(_describe(services, context, transactional_id))
@@ -39,7 +40,7 @@ def handle(
 
 def error_response(request: DescribeTransactionsRequest, code: ErrorCode, message: str) -> DescribeTransactionsResponse:
     return DescribeTransactionsResponse(
-        transaction_states=[TransactionState(code, each) for each in request.transactional_ids]
+        transaction_states=[TransactionState(code, each) for each in dict.fromkeys(request.transactional_ids)]
     )
 
 

@@ -52,7 +52,7 @@ def handle(
         return FindCoordinatorResponse(coordinators=[])  # as in Kafka, which checks the type of each key
     if request.key_type not in _KEY_TYPES:
         return error_response(request, ErrorCode.INVALID_REQUEST, f"unknown key type {request.key_type}")
-    keys = request.coordinator_keys if several else [request.key]
+    keys = list(dict.fromkeys(request.coordinator_keys)) if several else [request.key]
     if request.key_type not in (_GROUP, _TRANSACTION):
         return _response(
             version,
@@ -66,7 +66,7 @@ def handle(
 
 def error_response(request: FindCoordinatorRequest, code: ErrorCode, message: str) -> FindCoordinatorResponse:
     if request.coordinator_keys:
-        rows = [Coordinator(key, -1, "", -1, code, message) for key in request.coordinator_keys]
+        rows = [Coordinator(key, -1, "", -1, code, message) for key in dict.fromkeys(request.coordinator_keys)]
         return FindCoordinatorResponse(coordinators=rows)
     return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, host="", port=-1)
 

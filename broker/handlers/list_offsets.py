@@ -107,8 +107,11 @@ class _ListOffsets:
                 if refused is not None:
                     rows.append(_error_row(context.api_version, wanted, refused))
                     continue
-                if (topic.name, wanted.partition_index) in named_twice:
-                    rows.append(ListOffsetsPartitionResponse(wanted.partition_index, ErrorCode.INVALID_REQUEST))
+                key = (topic.name, wanted.partition_index)
+                if key in named_twice:
+                    if key in named:  # one row for all
+                        named.remove(key)
+                        rows.append(ListOffsetsPartitionResponse(wanted.partition_index, ErrorCode.INVALID_REQUEST))
                     continue
                 try:
                     row = _look_up(

@@ -8,7 +8,8 @@ UNSTABLE_OFFSET_COMMIT. From version 9 on a member of a group of the consumer pr
 version 10 topics have ids: UNKNOWN_TOPIC_ID, and offsets of a deleted topic of the same name are not returned.
 
 Without the right to describe it a group is GROUP_AUTHORIZATION_FAILED, and a topic TOPIC_AUTHORIZATION_FAILED (by id
-UNKNOWN_TOPIC_ID); where all offsets are requested, it is omitted.
+UNKNOWN_TOPIC_ID); where all offsets are requested, it is omitted. A group, topic or partition that is named twice has
+one row (differs from Kafka: `request.repetitions`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import NamedTuple
 
 from odradek.broker.coordinator.group_shard import GroupCoordinatorShard
 from odradek.broker.request.context import RequestContext
+from odradek.broker.request.repetitions import partitions_once
 from odradek.broker.request.rights import allows_on_topic, check, refusal_of_topic
 from odradek.broker.request.services import Services
 from odradek.broker.request.time_slices import Steps
@@ -46,7 +48,7 @@ def handle(services: Services, context: RequestContext, request: OffsetFetchRequ
     version = context.api_version
     if version >= FIRST_VERSION_WITH_SEVERAL_GROUPS:
         rows = []
-        for wanted in request.groups:
+        for wanted in (yield from _groups_once(request.groups)):
             yield
             rows.append((yield from _fetch_or_refuse(services, context, wanted, request)))
         return OffsetFetchResponse(groups=rows)
@@ -55,7 +57,9 @@ def handle(services: Services, context: RequestContext, request: OffsetFetchRequ
 
 
 def error_response(request: OffsetFetchRequest, code: ErrorCode, message: str) -> OffsetFetchResponse:
-    rows = [OffsetFetchResponseGroup(group.group_id, [], code) for group in request.groups]
+    rows = [
+        OffsetFetchResponseGroup(each, [], code) for each in dict.fromkeys(group.group_id for group in request.groups)
+    ]
     return OffsetFetchResponse(groups=rows, error_code=code)
 
 
@@ -151,10 +155,26 @@ def _fetch(
         topics = yield from fetch.all_topics()
     else:
         topics = []
-        for topic in wanted.topics:
+        named = (((topic.name, topic.topic_id), topic.partition_indexes) for topic in wanted.topics)
+        for (name, topic_id), indexes in (yield from partitions_once(named)).items():
             yield
-            topics.append((yield from fetch.topic(topic)))
+            topics.append((yield from fetch.topic(OffsetFetchRequestTopics(name, topic_id, [*indexes]))))
     return OffsetFetchResponseGroup(wanted.group_id, topics, ErrorCode.NONE)
+
+
+def _groups_once(groups: list[OffsetFetchRequestGroup]) -> Steps[list[OffsetFetchRequestGroup]]:
+    """Merge the groups that are named more than once: all offsets if one of them requests all, else those of each."""
+    merged: dict[str, OffsetFetchRequestGroup] = {}
+    for group in groups:
+        yield
+        first = merged.setdefault(group.group_id, group)
+        if first is group or first.topics is None:
+            continue
+        if group.topics is None:
+            first.topics = None
+        else:
+            first.topics += group.topics
+    return list(merged.values())
 
 
 def _row(index: int, code: ErrorCode) -> OffsetFetchResponsePartitions:

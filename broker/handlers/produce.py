@@ -39,6 +39,7 @@ from odradek.broker.replication.partition import ACKS_ALL, Partition
 from odradek.broker.replication.refused_batches import count_refused, has_log_start_offset
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.endpoints import current_leader
+from odradek.broker.request.repetitions import drop_repeated_batches
 from odradek.broker.request.rights import check, refusal_of_topic
 from odradek.broker.request.row_errors import as_row_error
 from odradek.broker.request.services import Services
@@ -98,7 +99,6 @@ def handle(
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     if not -1 <= request.acks <= 1:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}, not -1, 0 or 1")
-    work = _Produce(services, context, request)
     partitions_count = 0
     is_transactional = False
     for topic in request.topic_data:
@@ -107,6 +107,9 @@ def handle(
             records = data.records
             if records and len(records) > FLAGS_POSITION and records[FLAGS_POSITION] & TRANSACTIONAL_BIT:
                 is_transactional = True
+    if partitions_count > 1:
+        drop_repeated_batches(request, partitions_count)
+    work = _Produce(services, context, request)
     if is_transactional:
         verifying = work.verify()
         if verifying is not None:

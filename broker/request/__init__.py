@@ -15,6 +15,7 @@ Both `server` and `handlers` import this package; it imports neither.
 | `audit`, `audited_changes` | the audit log: who did what, and who was refused; what counts as a change |
 | `certificates` | the certificates of listeners, which a change of properties loads again |
 | `rights` | what the client of a request may do |
+| `repetitions` | requests that name the same partition or group more than once |
 | `fetch_rights`, `fetch_rows` | what the sender of a Fetch may read; rows without records |
 | `authorized_operations` | the operations that a client may perform (KIP-430) |
 | `transactional_produce` | the transactional batches of a Produce request, and their verification |

@@ -220,12 +220,16 @@ def next_epoch(epoch: int) -> int:
 
 
 def wanted_partitions(request: FetchRequest) -> list[WantedPartition]:
-    """The partitions that the request names, in its order."""
-    wanted = []
+    """The partitions that the request names, in its order.
+
+    One that is named twice is returned once, as in Kafka: in the first place, with the fields of the last.
+    """
+    wanted = {}
     for topic in request.topics:  # a comprehension would be a call: 0.2 µs of every Fetch
         for partition in topic.partitions:
-            wanted.append(WantedPartition(topic.topic, topic.topic_id, partition))  # noqa: PERF401 - see above
-    return wanted
+            key = (topic.topic, topic.topic_id, partition.partition)
+            wanted[key] = WantedPartition(topic.topic, topic.topic_id, partition)
+    return list(wanted.values())
 
 
 def group_by_topic(rows: Iterable[Row]) -> list[FetchableTopicResponse]:
