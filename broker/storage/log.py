@@ -317,12 +317,9 @@ class Log(LogReader):
             self._resources.deletions.add(self.config.file_delete_delay_ms, files=snapshots)
 
     def _rebuild_producers(self, end_offset: int, now_ms: int) -> None:
-        segments, start, kept_ms = (
-            self._segmented.segments,
-            self.log_start_offset,
-            self.config.producer_id_expiration_ms,
-        )
-        self._producers.rebuild(segments, start, end_offset, now_ms=now_ms, expiration_ms=kept_ms)
+        segments, start = self._segmented.segments, self.log_start_offset
+        expiration_ms = self.config.producer_id_expiration_ms
+        self._producers.rebuild(segments, start, end_offset, now_ms=now_ms, expiration_ms=expiration_ms)
 
     def _check_tail(self) -> None:
         """At the first use after a clean stop, check that the last segment ends where the checkpoint says.
