@@ -21,6 +21,10 @@ from typing import Final
 
 from odradek.protocol.uuids import uuid_to_text
 
+NOT_HOSTED = "This server does not host this topic-partition."
+ID_NOT_HOSTED = "This server does not host this topic ID."
+"""Kafka's messages of UNKNOWN_TOPIC_OR_PARTITION and UNKNOWN_TOPIC_ID, which clients and tests look for."""
+
 
 class ErrorCode(IntEnum):
     """The error codes of Kafka 4.3.1, with Kafka's names."""
@@ -237,7 +241,7 @@ def unknown_topic_id(topic_id: bytes) -> KafkaError:
 
     There is one text for both, so that a client cannot tell them apart.
     """
-    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"This server does not host this topic ID: {uuid_to_text(topic_id)}")
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"{ID_NOT_HOSTED} ({uuid_to_text(topic_id)})")
 
 
 class ProtocolError(Exception):

@@ -24,9 +24,9 @@ class Range(msgspec.Struct, frozen=True):
 
     def __call__(self, value: float) -> None:
         if value < self.low:
-            raise InvalidValueError(f"the value must be at least {self.low}")
+            raise InvalidValueError(f"Value must be at least {self.low}")
         if self.high is not None and value > self.high:
-            raise InvalidValueError(f"the value must be at most {self.high}")
+            raise InvalidValueError(f"Value must be no more than {self.high}")
 
     def __str__(self) -> str:
         return f"[{self.low},...]" if self.high is None else f"[{self.low},...,{self.high}]"
@@ -40,9 +40,8 @@ class OneOf(msgspec.Struct, frozen=True):
     def __call__(self, value: str | list[str]) -> None:
         for word in [value] if isinstance(value, str) else value:
             if word not in self.words:
-                raise InvalidValueError(
-                    f"expected one of {', '.join(self.words)}" if any(self.words) else "must be empty"
-                )
+                expected = f"String must be one of: {', '.join(self.words)}" if any(self.words) else "must be empty"
+                raise InvalidValueError(expected, word)
 
     def __str__(self) -> str:
         return f"[{', '.join(self.words)}]"
@@ -55,7 +54,7 @@ class OneOfAnyCase(msgspec.Struct, frozen=True):
 
     def __call__(self, value: str) -> None:
         if value.upper() not in self.words:
-            raise InvalidValueError(f"expected one of {', '.join(self.words)}")
+            raise InvalidValueError(f"String must be one of (case insensitive): {', '.join(self.words)}")
 
     def __str__(self) -> str:
         return f"(case insensitive) [{', '.join(self.words)}]"
@@ -70,7 +69,7 @@ class RangeOr(msgspec.Struct, frozen=True):
 
     def __call__(self, value: int) -> None:
         if value != self.otherwise and not self.low <= value <= self.high:
-            raise InvalidValueError(f"the value must be between {self.low} and {self.high}, or {self.otherwise}")
+            raise InvalidValueError(f"Value must be between {self.low} and {self.high}, or {self.otherwise}")
 
     def __str__(self) -> str:
         return f"[{self.low},...,{self.high}] or {self.otherwise}"

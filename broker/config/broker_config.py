@@ -59,7 +59,7 @@ from odradek.broker.config.tables.tls import TlsProperties
 from odradek.broker.config.tables.topics import TopicProperties
 from odradek.broker.config.tables.transactions import TransactionProperties
 from odradek.broker.config.tables.workers import WorkerProperties
-from odradek.broker.config.types import InvalidValueError, parse_list
+from odradek.broker.config.types import InvalidValueError, parse_list, problem_of
 from odradek.protocol.java_properties import MalformedPropertiesError, decode, parse
 
 _NODE_ID = ("node.id", "broker.id")
@@ -343,7 +343,7 @@ def _parse(row: Property[Any], name: str, setting: Setting, parsed: dict[str, An
         parsed[row.name] = row.parse(setting.text)
     except InvalidValueError as error:
         shown = "(hidden)" if row.sensitive else repr(setting.text)
-        problems.append(f"{name} = {shown} ({setting.origin}): {error}")
+        problems.append(f"{name} = {shown} ({setting.origin}): {problem_of(name, error)}")
 
 
 def _effective(parsed: Mapping[str, Any]) -> dict[str, Any]:

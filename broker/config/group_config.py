@@ -27,7 +27,7 @@ from odradek.broker.config.describe import (
     synonyms_of,
 )
 from odradek.broker.config.property import Property, attribute_name
-from odradek.broker.config.types import InvalidValueError
+from odradek.broker.config.types import InvalidValueError, invalid_value
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
@@ -56,10 +56,10 @@ def validate(config: BrokerConfig, overrides: Texts) -> None:
     values |= {name: _parse(name, text) for name, text in overrides.items()}
     for name, value in values.items():
         low, high = _bounds(name)
-        if value < getattr(config, _attribute(low)):
-            raise _invalid(f"{name} must be greater than or equal to {_PREFIX}{low}")
-        if value > getattr(config, _attribute(high)):
-            raise _invalid(f"{name} must be less than or equal to {_PREFIX}{high}")
+        least, most = getattr(config, _attribute(low)), getattr(config, _attribute(high))
+        if not least <= value <= most:
+            bounds = f"{_PREFIX}{low} and {_PREFIX}{high}"
+            raise _invalid(f"{name} must be in the range {least} to {most} inclusive. ({bounds})")
     if values[SESSION_TIMEOUT] <= values[HEARTBEAT_INTERVAL]:
         raise _invalid(f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}")
 
@@ -133,11 +133,11 @@ def _parse(name: str, text: str) -> int:
     if row is None:
         kind = name.split(".", 1)[0]
         reason = f": {kind} groups are not built" if kind in ("share", "streams") else ""
-        raise _invalid(f"there is no group property {name}{reason}")
+        raise _invalid(f"Unknown group config name: {name}{reason}")
     try:
         return row.parse(text)
     except InvalidValueError as error:
-        raise _invalid(f"{name} = {text!r}: {error}") from None
+        raise _invalid(invalid_value(name, text, error)) from None
 
 
 def _invalid(detail: str) -> KafkaError:

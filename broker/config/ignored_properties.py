@@ -124,7 +124,7 @@ def _bound(notation: str) -> Bound:
 
 def _not_empty(value: str | list[str]) -> None:
     if not value:
-        raise InvalidValueError("the value must not be empty")
+        raise InvalidValueError("String must be non-empty")
 
 
 IGNORED_PROPERTIES: dict[str, IgnoredProperty] = {

@@ -57,7 +57,7 @@ def _node_id(values: Mapping[str, Any], declared: AbstractSet[str]) -> Iterator[
     if {"node.id", "broker.id"} <= declared and node_id != broker_id:
         yield f"node.id is {node_id} and broker.id is {broker_id}: they are two names of one id"
     elif node_id < 0:
-        yield f"broker.id = {broker_id}: the value must be at least 0"
+        yield f"broker.id = {broker_id}: Value must be at least 0"
 
 
 def _log_dirs(values: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from odradek.broker.config.bounds import Bound, at_least
 from odradek.broker.config.broker_config import PROPERTIES, BrokerConfig, effective_value
 from odradek.broker.config.describe import NOTHING, ConfigRow, ConfigSource, ConfigSynonym, Texts, synonyms_of
 from odradek.broker.config.property import LogProperty, TopicDefault, attribute_name, parse_within
-from odradek.broker.config.types import BOOLEAN, LIST, LONG, InvalidValueError, Type, TypeCode
+from odradek.broker.config.types import BOOLEAN, LIST, LONG, InvalidValueError, Type, TypeCode, invalid_value
 from odradek.broker.storage.log_config import LogConfig
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -45,23 +45,38 @@ class TopicProperty(NamedTuple):
 _REPLICAS = re.compile(r"[0-9]+:[0-9]+\Z")
 
 
-def _throttled_replicas(value: list[str]) -> None:
-    if value != ["*"] and not all(_REPLICAS.match(item) for item in value):
-        raise InvalidValueError("expected * or partition:broker,partition:broker,...")
+_LEADERS = "leader.replication.throttled.replicas"
+_FOLLOWERS = "follower.replication.throttled.replicas"
+
+
+class _ThrottledReplicas(msgspec.Struct, frozen=True):
+    """All replicas, or a list of some (Kafka's `ThrottledReplicaListValidator`)."""
+
+    name: str
+
+    def __call__(self, value: list[str]) -> None:
+        if value != ["*"] and not all(_REPLICAS.match(item) for item in value):
+            raise InvalidValueError(
+                f"{self.name} must be the literal '*' or a list of replicas in the following format: {self}",
+                f"[{', '.join(value)}]",
+            )
+
+    def __str__(self) -> str:
+        return "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
 
 def _no_tiered_storage(value: bool) -> None:
     if value:
-        raise InvalidValueError("there is no tiered storage")
+        raise InvalidValueError("there is no tiered storage.")
 
 
 _WITHOUT_BROKER_WIDE = (
     TopicProperty(
-        "leader.replication.throttled.replicas", LIST, [], _throttled_replicas,
+        _LEADERS, LIST, [], _ThrottledReplicas(_LEADERS),
         "Replicas whose leaders are throttled by replication quotas, which are not built yet.", None,
     ),
     TopicProperty(
-        "follower.replication.throttled.replicas", LIST, [], _throttled_replicas,
+        _FOLLOWERS, LIST, [], _ThrottledReplicas(_FOLLOWERS),
         "Replicas whose followers are throttled by replication quotas, which are not built yet.", None,
     ),
     TopicProperty("remote.storage.enable", BOOLEAN, False, _no_tiered_storage, "Tiered storage is not built.", None),
@@ -104,7 +119,9 @@ def validate(overrides: Mapping[str, str | None], defaults: LogConfig | None = N
     shortest = parsed.get("min.compaction.lag.ms", effective.min_compaction_lag_ms)
     longest = parsed.get("max.compaction.lag.ms", effective.max_compaction_lag_ms)
     if shortest > longest:
-        raise _invalid(f"min.compaction.lag.ms ({shortest}) exceeds max.compaction.lag.ms ({longest})")
+        raise _invalid(
+            f"conflict topic config setting min.compaction.lag.ms ({shortest}) > max.compaction.lag.ms ({longest})"
+        )
 
 
 def log_config(config: BrokerConfig, overrides: Texts = NOTHING) -> LogConfig:
@@ -186,13 +203,13 @@ def _as_field(value: Any) -> Any:
 def _parse(name: str, text: str | None) -> Any:
     row = TOPIC_PROPERTIES.get(name)
     if row is None:
-        raise _invalid(f"there is no topic property {name}{_hint(name)}")
+        raise _invalid(f"Unknown topic config name: {name}{_hint(name)}")
     if text is None:
-        raise _invalid(f"{name} has no value")
+        raise _invalid(f"Null value not supported for topic configs: {name}")
     try:
         return row.parse(text)
     except InvalidValueError as error:
-        raise _invalid(f"{name} = {text!r}: {error}") from None
+        raise _invalid(invalid_value(name, text, error)) from None
 
 
 def _hint(name: str) -> str:

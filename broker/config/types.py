@@ -17,6 +17,9 @@ from typing import Any, Generic, TypeVar, cast
 T = TypeVar("T")
 
 
+NOT_A_NUMBER = "Not a number of type"
+
+
 class TypeCode(IntEnum):
     """The types of properties in DescribeConfigs, from version 3 on."""
 
@@ -33,7 +36,39 @@ class TypeCode(IntEnum):
 
 
 class InvalidValueError(ValueError):
-    """A text is not a value of its type, or out of bounds; the message has the valid values."""
+    """A text is not a value of its type, or out of bounds; the message has the valid values, in Kafka's words.
+
+    `value` is the invalid part of the text, such as one item of a list; None: all of it.
+    """
+
+    def __init__(self, problem: str, value: str | None = None) -> None:
+        super().__init__(problem)
+        self.value = value
+
+
+_UNITS = {
+    "ms": "milliseconds, such as 3600000",
+    "bytes": "bytes, such as 1048576",
+    "seconds": "seconds, such as 60",
+    "minutes": "minutes, such as 60",
+    "hours": "hours, such as 168",
+}
+"""The unit of a number by the last word of its property's name, with an example."""
+
+
+def invalid_value(name: str, text: str, error: InvalidValueError, *, sensitive: bool = False) -> str:
+    """Return what a client is told about an invalid value: Kafka's `ConfigException`, which programs search for text.
+
+    A text that is no number is also answered with the unit of the property and an example.
+    """
+    shown = "[hidden]" if sensitive else text if error.value is None else error.value
+    return f"Invalid value {shown} for configuration {name}: {problem_of(name, error)}"
+
+
+def problem_of(name: str, error: InvalidValueError) -> str:
+    """Return the message of `error`, with the unit and an example if the property `name` is a number."""
+    unit = _UNITS.get(name.rsplit(".", 1)[-1]) if str(error).startswith(NOT_A_NUMBER) else None
+    return f"{error}; write a number of {unit}" if unit else str(error)
 
 
 class Type(Generic[T]):
@@ -69,7 +104,7 @@ def _integer(code: TypeCode, bits: int) -> Type[int]:
     def parse(text: str) -> int:
         value = int(text) if _INTEGER.match(text) else limit
         if not -limit <= value < limit:
-            raise InvalidValueError(f"expected a whole number of {bits} bits")
+            raise InvalidValueError(f"{NOT_A_NUMBER} {code.name}")
         return value
 
     return Type(code, parse)
@@ -78,13 +113,13 @@ def _integer(code: TypeCode, bits: int) -> Type[int]:
 def _parse_boolean(text: str) -> bool:
     value = {"true": True, "false": False}.get(text.lower())
     if value is None:
-        raise InvalidValueError("expected true or false")
+        raise InvalidValueError("Expected value to be either true or false")
     return value
 
 
 def _parse_double(text: str) -> float:
     if not _DOUBLE.match(text):
-        raise InvalidValueError("expected a number")
+        raise InvalidValueError(f"{NOT_A_NUMBER} DOUBLE")
     return float(text)
 
 

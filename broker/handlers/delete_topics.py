@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from odradek.broker.metadata.administration.topics import Naming, delete_topics
+from odradek.broker.metadata.administration.topics import NAMED_BY_ID_TOO, Naming, delete_topics
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
@@ -75,7 +75,11 @@ def _refused(
         return _failure(name, topic_id, refused)
     topic = services.metadata.image.topics.get(name) if name is not None else None
     if topic is not None and Naming(None, topic.topic_id) in named:
-        return _failure(name, topic.topic_id, KafkaError(ErrorCode.INVALID_REQUEST, "It is named by its id as well."))
+        return _failure(
+            name,
+            topic.topic_id,
+            KafkaError(ErrorCode.INVALID_REQUEST, NAMED_BY_ID_TOO),
+        )
     return None
 
 
@@ -92,7 +96,9 @@ def _problem(naming: Naming, times: int) -> str:
         return "Neither topic name nor id were specified."
     if name is not None and topic_id != ZERO_UUID:
         return "You may not specify both topic name and topic id."
-    return "The topic is named more than once." if times > 1 else ""
+    if times > 1:
+        return "Duplicate topic name." if name is not None else "Duplicate topic id."
+    return ""
 
 
 def _is_named_too(services: Services, context: RequestContext, named: Counter[Naming], topic_id: bytes) -> bool:

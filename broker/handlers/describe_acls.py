@@ -39,7 +39,7 @@ class Filter(Protocol):
 
 async def handle(services: Services, context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
     if services.authorizer is None:
-        raise no_access_rules()
+        raise no_access_rules("No Authorizer is configured on the broker.")
     time_slice = services.time_slices.begin(context.connection)
     resources: dict[tuple[int, int, str], list[AclDescription]] = {}
     for rule in sorted(await find_rules(services, time_slice, filter_of(request))):
@@ -58,9 +58,9 @@ def error_response(request: DescribeAclsRequest, code: ErrorCode, message: str) 
     return DescribeAclsResponse(error_code=code, error_message=message or None)
 
 
-def no_access_rules() -> KafkaError:
-    """Return the error of a broker without an authorizer."""
-    return KafkaError(ErrorCode.SECURITY_DISABLED, "there are no access rules: every client may do everything")
+def no_access_rules(words: str = "No Authorizer is configured.") -> KafkaError:
+    """Return the error of a broker without an authorizer; it begins with Kafka's `words`."""
+    return KafkaError(ErrorCode.SECURITY_DISABLED, f"{words} There are no access rules: all is allowed.")
 
 
 def filter_of(wanted: Filter) -> RuleFilter:

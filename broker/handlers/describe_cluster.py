@@ -25,9 +25,12 @@ _CONTROLLERS = 2
 
 def handle(services: Services, context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     if request.endpoint_type != _BROKERS:
-        known = request.endpoint_type == _CONTROLLERS
-        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        raise KafkaError(code, f"a broker does not serve endpoint type {request.endpoint_type}")
+        if request.endpoint_type == _CONTROLLERS:
+            raise KafkaError(
+                ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+                "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER",
+            )
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     image = services.metadata.image
     brokers = [DescribeClusterBroker(*endpoint) for endpoint in broker_endpoints(services, context)]
     if request.include_fenced_brokers:

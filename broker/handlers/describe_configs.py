@@ -33,7 +33,7 @@ from odradek.broker.config.topic_config import describe
 from odradek.broker.metadata.administration.topic_names import check_name
 from odradek.broker.metadata.administration.topics import find_topic
 from odradek.broker.metadata.image import TopicImage
-from odradek.broker.request.broker_loggers import describe_loggers
+from odradek.broker.request.broker_loggers import check_described_broker, describe_loggers
 from odradek.broker.request.config_resources import BROKER, BROKER_LOGGER, GROUP, TOPIC, refusal_of_resource
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
@@ -133,11 +133,7 @@ def _rows(services: Services, resource: DescribeConfigsResource) -> list[ConfigR
         if not name:
             return describe_broker_defaults(_set_for_all(services))
         node_id = services.config.node_id
-        if name != str(node_id):
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
-            )
+        check_described_broker(services, name, f"{node_id} or empty string,")
         return describe_broker(services.config, _set_at_run_time(services, node_id), _set_for_all(services))
     if resource.resource_type == BROKER_LOGGER:
         return describe_loggers(services, name)

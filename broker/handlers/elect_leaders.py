@@ -35,7 +35,7 @@ _ELECTIONS = {0: PREFERRED, 1: UNCLEAN}
 
 async def handle(services: Services, context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
     if request.election_type not in _ELECTIONS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no election type {request.election_type}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     wanted = _wanted(services.metadata.image, request)
     results: dict[str, list[PartitionResult]] = {topic: [] for topic, _ in wanted}
     time_slice = services.time_slices.begin(context.connection)

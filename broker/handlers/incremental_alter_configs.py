@@ -44,9 +44,9 @@ def error_response(
 def _changes(resource: AlterConfigsResource) -> list[Change]:
     unknown = [config for config in resource.configs if config.config_operation not in set(Operation)]
     if unknown:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"{unknown[0].name}: there is no operation {unknown[0].config_operation}"
-        )
+        config = unknown[0]
+        what = f"Unknown operations type {config.config_operation} (of {config.name})"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, what)
     return [Change(config.name, config.value, Operation(config.config_operation)) for config in resource.configs]
 
 

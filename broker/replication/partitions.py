@@ -44,7 +44,7 @@ from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.broker.tasks import BackgroundTasks
-from odradek.protocol.errors import ErrorCode, KafkaError, unknown_topic_id
+from odradek.protocol.errors import NOT_HOSTED, ErrorCode, KafkaError, unknown_topic_id
 
 _LOG = StructuredLogger(__name__)
 
@@ -218,7 +218,7 @@ class Partitions:
     def _error_of_absent(self, topic: TopicImage | None, name: str, index: int) -> KafkaError:
         partition = None if topic is None else topic.partition(index)
         if partition is None:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{NOT_HOSTED} There is no partition {name}.")
         if self._node_id in partition.replicas and self._log_dirs.offline:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is in a log directory that has failed")
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{name} is led by {partition.leader}")

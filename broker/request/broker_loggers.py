@@ -31,7 +31,7 @@ _ROOT = "root"
 
 def describe_loggers(services: Services, name: str) -> list[ConfigRow]:
     """A row for each logger. Raises `KafkaError` INVALID_REQUEST for the id of another broker."""
-    check_node(services, name)
+    check_described_broker(services, name, str(services.config.node_id))
     return [
         ConfigRow(
             logger,
@@ -50,7 +50,7 @@ def describe_loggers(services: Services, name: str) -> list[ConfigRow]:
 
 def alter_loggers(services: Services, name: str, changes: Sequence[Change], *, validate_only: bool) -> None:
     """Change levels, all or none. Raises `KafkaError` INVALID_REQUEST or INVALID_CONFIG."""
-    check_node(services, name)
+    _check_altered_broker(services, name)
     for change in changes:
         _check(change)
     if validate_only:
@@ -62,29 +62,49 @@ def alter_loggers(services: Services, name: str, changes: Sequence[Change], *, v
             _logger(change.name).setLevel(_LEVELS[change.value])
 
 
-def check_node(services: Services, name: str) -> int:
-    """Return this broker's id, which `name` must be. Raises `KafkaError` INVALID_REQUEST."""
+def _check_altered_broker(services: Services, name: str) -> None:
+    """Check the id of the broker whose loggers a client changes: it must be this broker.
+
+    Raises `KafkaError` INVALID_REQUEST.
+    """
     node_id = services.config.node_id
     try:
         named = int(name)
     except ValueError:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
     if named != node_id:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
-    return node_id
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected node id. Expected {node_id}, but received {name}")
+
+
+def check_described_broker(services: Services, name: str, expected: str) -> None:
+    """Check the id of the broker whose properties or loggers a client asks for: it must be this broker.
+
+    Raises `KafkaError` INVALID_REQUEST. Kafka's words differ from those for changes.
+    """
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    try:
+        named = int(name)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    if named != services.config.node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {expected} but received {name}")
 
 
 def _check(change: Change) -> None:
     if change.operation in (Operation.APPEND, Operation.SUBTRACT):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{change.name}: the level of a logger is not a list")
+        what = f"{change.operation.name} operation is not allowed for the BROKER_LOGGER resource"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, what)
     if not _exists(change.name):
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"there is no logger {change.name}")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {change.name} does not exist!")
     if change.operation is Operation.SET and change.value not in _LEVELS:
         raise KafkaError(
-            ErrorCode.INVALID_CONFIG, f"{change.name} = {change.value!r}: expected one of {', '.join(_LEVELS)}"
+            ErrorCode.INVALID_CONFIG,
+            f"Cannot set the log level of {change.name} to {change.value} as it is not a supported log level."
+            f" Valid log levels are {', '.join(sorted(_LEVELS))}",
         )
     if change.operation is Operation.DELETE and change.name == _ROOT:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the level of {_ROOT} cannot be deleted")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Removing the log level of the {_ROOT} logger is not allowed")
 
 
 def _levels() -> dict[str, str]:

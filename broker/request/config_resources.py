@@ -29,7 +29,7 @@ from odradek.broker.metadata.administration.alter_configs import (
     alter_group_configs,
     alter_topic_configs,
 )
-from odradek.broker.request.broker_loggers import alter_loggers, check_node
+from odradek.broker.request.broker_loggers import alter_loggers
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import refusal_of
 from odradek.broker.request.services import Services
@@ -110,7 +110,7 @@ def _check_changes(times_named: int, changes: Sequence[Change]) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     nulls = [change.name for change in changes if change.value is None and change.operation is not Operation.DELETE]
     if nulls:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {', '.join(nulls)}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
 
 
 async def _alter(
@@ -130,15 +130,25 @@ async def _alter(
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
         await alter_group_configs(services.metadata, name, changes, replace=replace, validate_only=validate_only)
     else:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"there are no properties to change of resource type {resource.resource_type}"
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
+
+
+def _node_id(services: Services, name: str) -> int:
+    """Return this broker's id, which `name` must be. Raises `KafkaError` INVALID_REQUEST."""
+    node_id = services.config.node_id
+    try:
+        named = int(name)
+    except ValueError:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+    if named != node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {name}")
+    return node_id
 
 
 async def _alter_broker(
     services: Services, name: str, changes: Sequence[Change], *, replace: bool, validate_only: bool
 ) -> None:
-    node_id = check_node(services, name) if name else None
+    node_id = _node_id(services, name) if name else None
     alter = partial(alter_broker_configs, services.metadata, node_id, changes, replace=replace)
     listeners = services.certificates.altered(changes)
     if listeners:

@@ -36,7 +36,7 @@ def refusals(settings: dict[str, str]) -> list[str]:
         ({"allow.everyone.if.no.acl.found": "true"}, "allow.everyone.if.no.acl.found is set, but authorizer"),
         ({"super.users": "alice", "authorizer.class.name": STANDARD}, "not of the form type:name"),
         ({"super.users": "User:ANONYMOUS", "authorizer.class.name": STANDARD}, "everybody who connects to PLAINTEXT"),
-        ({"authorizer.class.name": "org.example.Mine"}, "expected one of"),
+        ({"authorizer.class.name": "org.example.Mine"}, "String must be one of"),
         (SASL, "Kerberos is not supported; set listener.name.sasl_plaintext.sasl.enabled.mechanisms to some of PLAIN"),
         (SASL | {"sasl.enabled.mechanisms": ""}, "names no mechanism"),
         (SASL | {"sasl.enabled.mechanisms": "DIGEST-MD5"}, "expected some of PLAIN"),

@@ -6,7 +6,18 @@ import pytest
 
 from odradek.broker.config.bounds import RangeOr, at_least, between, one_of
 from odradek.broker.config.endpoints import ENDPOINTS, Endpoint, parse_endpoint
-from odradek.broker.config.types import BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING, InvalidValueError, Type
+from odradek.broker.config.types import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    SHORT,
+    STRING,
+    InvalidValueError,
+    Type,
+    invalid_value,
+)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +107,33 @@ def test_a_bound_checks_values_and_is_written_as_in_kafka(
         with pytest.raises(InvalidValueError):
             bound(value)
     assert str(bound) == notation
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "text", "problem"),
+    [
+        (INT, "segment.bytes", "1MB", "Not a number of type INT; write a number of bytes, such as 1048576"),
+        (LONG, "retention.ms", "7d", "Not a number of type LONG; write a number of milliseconds, such as 3600000"),
+        (INT, "partitions", "x", "Not a number of type INT"),
+        (BOOLEAN, "preallocate", "y", "Expected value to be either true or false"),
+    ],
+)
+def test_a_client_is_told_kafkas_words_and_the_unit(kind: Type[Any], name: str, text: str, problem: str) -> None:
+    with pytest.raises(InvalidValueError) as error:
+        kind.parse(text)
+
+    assert invalid_value(name, text, error.value) == f"Invalid value {text} for configuration {name}: {problem}"
+
+
+def test_a_secret_is_not_told_and_one_item_of_a_list_is() -> None:
+    assert invalid_value("a", "s", InvalidValueError("no"), sensitive=True) == (
+        "Invalid value [hidden] for configuration a: no"
+    )
+    with pytest.raises(InvalidValueError) as error:
+        one_of("a", "b")(["a", "c"])
+    assert invalid_value("list", "a,c", error.value) == (
+        "Invalid value c for configuration list: String must be one of: a, b"
+    )
 
 
 def test_an_endpoint_is_converted_from_text_and_back() -> None:

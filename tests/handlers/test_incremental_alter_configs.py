@@ -143,10 +143,10 @@ async def test_a_broker_property_without_effect_is_stored_and_described(
         ("metric.reporters", "org.example.Reporter", "metrics.port"),
         ("listener.name.plaintext.ssl.keystore.location", "/keys", "only be set to the value"),
         ("listener.name.elsewhere.ssl.keystore.location", "/keys", "no broker property"),
-        ("super.users", "User:admin", "while the broker runs"),
-        ("authorizer.class.name", "org.example.Authorizer", "while the broker runs"),
+        ("super.users", "User:admin", "Cannot update these configs dynamically"),
+        ("authorizer.class.name", "org.example.Authorizer", "Cannot update these configs dynamically"),
         ("log.segment.byte", "1048576", "did you mean log.segment.bytes?"),
-        (RELOGIN, "soon", "64 bits"),
+        (RELOGIN, "soon", "Not a number of type LONG"),
     ],
 )
 async def test_unsupported_values_are_refused_with_the_reason(wire: Wire, name: str, value: str, reason: str) -> None:

@@ -172,7 +172,7 @@ def produce_error(error: KafkaError, version: int) -> KafkaError:
             f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}",
         )
     if code is ErrorCode.TRANSACTION_ABORTABLE and version < FIRST_PRODUCE_WITH_ABORTABLE:
-        return KafkaError(ErrorCode.INVALID_TXN_STATE, "the partition was not added to the transaction")
+        return KafkaError(ErrorCode.INVALID_TXN_STATE, "Partition was not added to the transaction")
     return error
 
 

@@ -25,7 +25,7 @@ from odradek.broker.config.ignored_properties import IgnoredProperty, reason_ign
 from odradek.broker.config.listener_config import PREFIX, listener_property
 from odradek.broker.config.property import SecuredProperty, attribute_name
 from odradek.broker.config.topic_config import TOPIC_PROPERTIES, validate
-from odradek.broker.config.types import InvalidValueError, Type, TypeCode, parse_list
+from odradek.broker.config.types import InvalidValueError, Type, TypeCode, invalid_value, parse_list
 from odradek.broker.metadata.administration.topic_names import check_name
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Cmp, Delete, Op, Put, still
@@ -56,6 +56,7 @@ Schema = Callable[[str], tuple[Type[Any], Any] | None]
 
 # `DynamicBrokerConfig.PER_BROKER_CONFIGS`, those of them that may be set here.
 _OF_SINGLE_BROKERS = ("sasl.", "ssl.", "cordoned.log.dirs")
+_NOT_FOR_ALL = "Cannot update these configs at default cluster level, broker id must be specified"
 
 
 async def alter_topic_configs(
@@ -73,7 +74,7 @@ async def alter_topic_configs(
         altered = changed(present, changes, _topic_schema)
         validate(altered, metadata.current_config.log_config())
         if topic is None:  # last, as in Kafka: an invalid property takes precedence
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic {name!r} does not exist.")
         if validate_only:
             return
         key = metadata.keys.topic_config(name)
@@ -144,8 +145,10 @@ def changed(configs: Mapping[str, str], changes: Iterable[Change], schema: Schem
 def _changed_list(present: str | None, change: Change, value: str, schema: Schema) -> str:
     found = schema(change.name)
     if found is None or found[0].code is not TypeCode.LIST:
-        what = "there is no such property" if found is None else "it is not a list"
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{change.operation.name} does not work on {change.name}: {what}")
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"Can't {change.operation.name} to key {change.name} because its type is not LIST.",
+        )
     kind, default = found
     items = [item for item in parse_list(present if present is not None else kind.text(default) or "") if item]
     given = parse_list(value)
@@ -185,9 +188,9 @@ def _check_min_insync_replicas(
     named = any(change.name == name for change in changes)
     if node_id is None:
         if name not in altered and (named or replace):
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} of all brokers cannot be removed, only changed")
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Cluster-level {name} cannot be removed while ELR is enabled.")
     elif named and (name in altered or name not in present):
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} cannot be altered for one broker, only for all of them")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Broker-level {name} cannot be altered while ELR is enabled.")
 
 
 def _set(present: Mapping[str, str], altered: Mapping[str, str], changes: Iterable[Change]) -> dict[str, str]:
@@ -206,9 +209,9 @@ def _check_dynamic(config: BrokerConfig, changes: Mapping[str, str], node_id: in
                 raise _refused(f"{name} has no effect here: {reason}")
             raise _refused(f"there is no broker property {name}{nearest_name(name)}")
         if not row.dynamic:
-            raise _refused(f"{name} cannot be changed while the broker runs")
+            raise _refused(f"Cannot update these configs dynamically: [{name}]")
         if node_id is None and row.name.startswith(_OF_SINGLE_BROKERS):
-            raise _refused(f"{name} can only be set for a single broker")
+            raise _refused(f"{_NOT_FOR_ALL}: [{name}]")
         if isinstance(row, IgnoredProperty):
             _check_ignored(row)
         if isinstance(row, SecuredProperty):
@@ -216,8 +219,7 @@ def _check_dynamic(config: BrokerConfig, changes: Mapping[str, str], node_id: in
         try:
             row.parse(text)
         except InvalidValueError as error:
-            shown = "(hidden)" if row.sensitive else repr(text)
-            raise _refused(f"{name} = {shown}: {error}") from None
+            raise _refused(invalid_value(name, text, error, sensitive=row.sensitive)) from None
 
 
 def _check_ignored(row: IgnoredProperty) -> None:

@@ -80,7 +80,10 @@ def place(
     INVALID_REPLICATION_FACTOR.
     """
     if partitions < 1:
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"a topic has at least one partition, not {partitions}")
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"Number of partitions was set to an invalid non-positive value. ({partitions})",
+        )
     check_count(partitions)
     _check_factor(replication_factor, brokers)
     live, down, hosts = _order(brokers.live), _order(brokers.down), brokers.hosts_apart
@@ -108,19 +111,20 @@ def _idlest_worker(order: Sequence[int], hosts: Mapping[int, str], leaders: Lead
 def _check_factor(replication_factor: int, brokers: Candidates) -> None:
     """Raise `KafkaError` INVALID_REPLICATION_FACTOR if partitions cannot have as many replicas."""
     if replication_factor < 1:
-        raise _invalid_factor(f"the replication factor is at least 1, not {replication_factor}")
+        raise _invalid_factor("Replication factor must be larger than 0, or -1 to use the default value.")
     if not brokers.live:
         raise _invalid_factor("no broker is alive")
     known = [*brokers.live, *brokers.down]
     if replication_factor > len(known):
         raise _invalid_factor(
-            f"the replication factor is {replication_factor},"
-            f" but only {pluralize(len(known), 'broker is', 'brokers are')} known"
+            f"Unable to replicate the partition {replication_factor} time(s): The target replication factor of"
+            f" {replication_factor} cannot be reached because only {len(known)} broker(s) are registered"
+            " or some brokers have all their log directories cordoned."
         )
     hosts = len(known) - sharing(known, brokers.hosts_apart)
     if replication_factor > hosts:
         raise _invalid_factor(
-            f"the replication factor is {replication_factor}, but the {len(known)} known brokers run on"
+            f"Unable to replicate the partition {replication_factor} time(s): the {len(known)} known brokers run on"
             f" {pluralize(hosts, 'host')}: workers of one host fail together, so that it holds at most one replica of a"
             " partition (unless workers.count.as.brokers is true)"
         )
@@ -172,7 +176,7 @@ def place_as_assigned(assignments: Mapping[int, Sequence[int]], brokers: Candida
     """
     check_count(len(assignments))
     if sorted(assignments) != list(range(first, first + len(assignments))):
-        raise _invalid(f"partitions must be numbered from {first} without gaps")
+        raise _invalid(f"partitions should be a consecutive {first}-based integer sequence")
     placed = [list(assignments[index]) for index in sorted(assignments)]
     for index, replicas in enumerate(placed, first):
         check_replicas(index, replicas, brokers)
@@ -193,12 +197,14 @@ def check_count(partitions: int) -> None:
 def check_replicas(index: int, replicas: list[int], brokers: Candidates) -> None:
     """Raise `KafkaError` INVALID_REPLICA_ASSIGNMENT if a partition cannot have these replicas."""
     if not replicas:
-        raise _invalid(f"partition {index} has no replicas")
+        raise _invalid(f"The manual partition assignment includes an empty replica list. (partition {index})")
     for position, node_id in enumerate(replicas):
         if node_id not in brokers.live and node_id not in brokers.down:
-            raise _invalid(f"partition {index} has a replica on broker {node_id}, which is not known")
+            raise _invalid(
+                f"The manual partition assignment includes broker {node_id}, but no such broker is registered."
+            )
         if node_id in replicas[:position]:
-            raise _invalid(f"partition {index} has two replicas on broker {node_id}")
+            raise _invalid(f"The manual partition assignment includes the broker {node_id} more than once.")
     if not any(node_id in brokers.live for node_id in replicas):
         raise _invalid(f"partition {index} has replicas on {replicas}, none of which is alive")
     if sharing(replicas, brokers.hosts_apart):

@@ -23,13 +23,13 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 def check_name(name: str) -> None:
     """Raise `KafkaError` INVALID_TOPIC_EXCEPTION if no topic can have this name."""
     if not name:
-        raise _invalid("a topic's name cannot be empty")
+        raise _invalid("the empty string is not allowed")
     if name in (".", ".."):
-        raise _invalid(f"a topic cannot be named {name!r}")
+        raise _invalid(f"{name!r} is not allowed")
     if len(name) > MAX_LENGTH:
-        raise _invalid(f"a topic's name has at most {MAX_LENGTH} characters, {name!r} has {len(name)}")
+        raise _invalid(f"the length of {name!r} is longer than the max allowed length {MAX_LENGTH}")
     if not _LEGAL.fullmatch(name):
-        raise _invalid(f"a topic's name consists of ASCII letters, digits, '.', '_' and '-': {name!r} does not")
+        raise _invalid(f"{name!r} contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'")
 
 
 class TakenNames:
@@ -49,11 +49,14 @@ class TakenNames:
         """Raise `KafkaError` if no topic of this name can be created: INVALID_TOPIC_EXCEPTION, INVALID_REQUEST."""
         check_name(name)
         if name == CLUSTER_METADATA:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is reserved")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
         folded = _folded(name)
         other = self._by_folded.get(folded) if "_" in folded else None
         if other is not None and other != name:
-            raise _invalid(f"topic {name!r} collides with the existing topic {other!r}: '.' and '_' count as the same")
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic {name!r} collides with existing topic: {other} ('.' and '_' count as the same)",
+            )
 
     @cached_property
     def _by_folded(self) -> dict[str, str]:
@@ -66,4 +69,4 @@ def _folded(name: str) -> str:
 
 
 def _invalid(detail: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, detail)
+    return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {detail}")

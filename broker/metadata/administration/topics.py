@@ -33,7 +33,7 @@ from odradek.broker.metadata.administration.topic_writes import (
 )
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.broker.metadata.metadata import Metadata
-from odradek.protocol.errors import ErrorCode, KafkaError, unknown_topic_id
+from odradek.protocol.errors import NOT_HOSTED, ErrorCode, KafkaError, unknown_topic_id
 from odradek.protocol.plural import pluralize
 from odradek.protocol.schema import ZERO_UUID
 
@@ -186,6 +186,10 @@ async def grow_topic(
         raise outcome
 
 
+NAMED_BY_ID_TOO = "The provided topic name maps to an ID that was already supplied."
+"""Kafka's message for a topic that one request names twice, by its name and by its id."""
+
+
 class Naming(NamedTuple):
     """A topic as a client names it: by its name, or else by its id."""
 
@@ -215,7 +219,7 @@ async def delete_topics(
     def plan(naming: Naming) -> TopicImage:
         topic = find_topic(metadata.image, name=naming.name, topic_id=naming.topic_id)
         if naming_of.setdefault(topic.topic_id, naming) is not naming:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is named more than once.")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, NAMED_BY_ID_TOO)
         charge_once(topic.name, len(topic.partitions))
         return topic
 
@@ -274,21 +278,12 @@ def find_topic(image: MetadataImage, *, name: str | None = None, topic_id: bytes
     if name is not None:
         topic = image.topics.get(name)
         if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{NOT_HOSTED} There is no topic {name!r}.")
         return topic
     topic = image.topics_by_id.get(topic_id or b"")
     if topic is None:
         raise unknown_topic_id(topic_id or ZERO_UUID)
     return topic
-
-
-def find_partition(image: MetadataImage, name: str, index: int) -> PartitionImage:
-    """Return the partition. Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION."""
-    topic = image.topics.get(name)
-    partition = None if topic is None else topic.partition(index)
-    if partition is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}-{index}")
-    return partition
 
 
 def _candidates(metadata: Metadata, image: MetadataImage) -> Candidates:
@@ -320,9 +315,10 @@ def _planned(
 def _replicas(metadata: Metadata, brokers: Candidates, leaders: LeaderCounts | None, new: NewTopic) -> list[list[int]]:
     if new.assignments:
         if new.partitions != DEFAULT or new.replication_factor != DEFAULT:
+            what = "replication factor" if new.replication_factor != DEFAULT else "numPartitions"
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                "with assigned replicas the number of partitions and the replication factor must be -1",
+                f"A manual partition assignment was specified, but {what} was not set to -1.",
             )
         return place_as_assigned(new.assignments, brokers)
     config = metadata.config
@@ -338,10 +334,12 @@ def _new_replicas(
     topic: TopicImage, count: int, assignments: Sequence[Sequence[int]] | None, brokers: Candidates
 ) -> list[list[int]]:
     present = len(topic.partitions)
-    if count <= present:
+    if count == present:
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
+    if count < present:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"topic {topic.name!r} has {pluralize(present, 'partition')}, it cannot be grown to {count}",
+            f"The topic {topic.name} currently has {present} partition(s); {count} would not be an increase.",
         )
     replication_factor = len(topic.partitions[0].replicas)
     if assignments is None:
@@ -349,8 +347,8 @@ def _new_replicas(
     if len(assignments) != count - present:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"{pluralize(count - present, 'partition is', 'partitions are')} new,"
-            f" but replicas are assigned for {len(assignments)}",
+            f"Attempted to add {count - present} additional partition(s),"
+            f" but only {len(assignments)} assignment(s) were specified.",
         )
     replicas = place_as_assigned(dict(enumerate(assignments, present)), brokers, present)
     if len(replicas[0]) != replication_factor:

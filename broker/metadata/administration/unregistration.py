@@ -19,7 +19,7 @@ async def forget_broker(metadata: Metadata, node_id: int) -> None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"broker {node_id} is running; stop it first")
         known = await metadata.read(key)
         if known is None:
-            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {node_id}")
+            raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {node_id} is not currently registered")
         when = (still(key, known.mod_revision), absent(metadata.keys.broker_id(node_id)))
         if (await metadata.commit(when, (Delete(key),))).ok:
             return

@@ -31,6 +31,9 @@ class UpgradeType(IntEnum):
 
 
 _TYPES = frozenset(UpgradeType)
+_NOT_A_DOWNGRADE = (
+    "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade."
+)
 
 
 class FeatureUpdate(NamedTuple):
@@ -64,20 +67,26 @@ def _check(update: FeatureUpdate, present: Mapping[str, int]) -> None:
     name, level, kind = update
     feature = FEATURES.get(name)
     if kind not in _TYPES:
-        raise _refused(update, f"there is no upgrade type {kind}")
+        raise _refused(update, "The controller does not support the given upgrade type.")
     if feature is None:
-        raise _refused(update, f"there is no such feature; there are {', '.join(FEATURES)}")
+        raise _refused(update, f"This broker does not support this feature; there are {', '.join(FEATURES)}.")
     if not feature.lowest <= level <= feature.highest:
-        raise _refused(update, f"this broker supports the levels {feature.lowest} to {feature.highest}")
+        raise _refused(update, f"This broker only supports versions {feature.lowest}-{feature.highest}")
     if level < present[name] and kind == UpgradeType.UPGRADE:
-        raise _refused(update, f"the level is {present[name]}; send the change as a downgrade")
+        raise _refused(
+            update,
+            _NOT_A_DOWNGRADE,
+        )
     if level > present[name] and kind != UpgradeType.UPGRADE:
-        raise _refused(update, f"the level is {present[name]}; send the change as an upgrade")
+        raise _refused(update, "The version is lower now; send the change as an upgrade.")
     if name == GROUP_VERSION and level != present[name]:
         # Differs from Kafka, where the consumer protocol can be switched off.
         raise _refused(update, "groups of the consumer protocol are always served")
 
 
 def _refused(update: FeatureUpdate, reason: str) -> KafkaError:
-    detail = f"no feature was changed: {update.name} cannot have the level {update.level}: {reason}"
+    detail = (
+        "The update failed for all features since the following feature had an error:"
+        f" Invalid update version {update.level} for feature {update.name}. {reason}"
+    )
     return KafkaError(ErrorCode.INVALID_UPDATE_VERSION, detail)

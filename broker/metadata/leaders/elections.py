@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from odradek.broker.metadata.administration.topics import find_partition
 from odradek.broker.metadata.image import BrokerImage, MetadataImage, PartitionImage
 from odradek.broker.metadata.leaders.leadership import NO_LEADER, Decision, choose_unclean, prefer
 from odradek.broker.metadata.leaders.requested_changes import change_on_request
@@ -68,16 +67,21 @@ async def elect(
 
 
 def _decide(election: Election, image: MetadataImage, wanted: tuple[str, int]) -> StateChange:
-    topic, index = wanted
-    partition = find_partition(image, topic, index)
+    name, index = wanted
+    topic = image.topics.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partition(index)
+    if partition is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
     if not election.is_needed(partition):
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, NOT_NEEDED)
     state = election.choose(partition, image.brokers)
     if state is None:
         raise KafkaError(
-            election.no_candidate_error, f"of the replicas {partition.replicas} of {topic}-{index} none can lead"
+            election.no_candidate_error, f"of the replicas {partition.replicas} of {name}-{index} none can lead"
         )
-    return StateChange(image.topics[topic], index, Decision(state))
+    return StateChange(topic, index, Decision(state))
 
 
 def _log(election: Election, changes: Sequence[StateChange]) -> None:

@@ -11,7 +11,6 @@ from functools import partial
 from typing import NamedTuple
 
 from odradek.broker.metadata.administration.placement import ONE_HOST, sharing
-from odradek.broker.metadata.administration.topics import find_partition
 from odradek.broker.metadata.image import MetadataImage, PartitionImage
 from odradek.broker.metadata.leaders.reassignment import begin, invalid, is_running, revert
 from odradek.broker.metadata.leaders.requested_changes import change_on_request
@@ -46,8 +45,13 @@ async def reassign(
 def _decide(
     metadata: Metadata, changes_factor: bool, image: MetadataImage, wanted: WantedReplicas
 ) -> StateChange | None:
-    partition = find_partition(image, wanted.topic, wanted.partition_index)
-    topic = image.topics[wanted.topic]
+    topic = image.topics.get(wanted.topic)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {wanted.topic}.")
+    partition = topic.partition(wanted.partition_index)
+    if partition is None:
+        name = f"{wanted.topic}:{wanted.partition_index}"
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}.")
     if wanted.replicas is None:
         decision = revert(partition, image.brokers, unclean=metadata.allows_unclean(topic))
     else:
