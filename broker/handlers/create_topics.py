@@ -83,7 +83,8 @@ def _error_of(
     if not allows_on_cluster(services, context, Operation.CREATE):
         refused = refusal_of(services, context, Operation.CREATE, ResourceType.TOPIC, topic.name)
         if refused is not None:
-            return refused
+            # Kafka's text in this answer alone has no word for the topic (ControllerApis.createTopics).
+            return KafkaError(refused.code, "Authorization failed.")
     if is_duplicate:
         return KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     if too_many:
