@@ -229,7 +229,11 @@ async def test_the_next_coordinator_sends_the_markers_and_the_earlier_one_is_ref
     sent = place.requests(AWAY, "WriteTxnMarkers")
     late = TransactionMarker(producer.producer_id, producer.epoch + 1, False, 0, 2)
     ended: list[bool] = []
-    earlier.markers.send(producer.transactional_id, late, [("t", 0)], lambda: True, ended.append)
+
+    async def is_coordinator() -> bool:
+        return False
+
+    earlier.markers.send(producer.transactional_id, late, [("t", 0)], lambda: True, is_coordinator, ended.append)
     await place.until(lambda: bool(ended))
     assert ended == [False], "TRANSACTION_COORDINATOR_FENCED: it stops"
     assert place.requests(AWAY, "WriteTxnMarkers") == sent + 1

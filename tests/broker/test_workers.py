@@ -102,8 +102,8 @@ async def test_one_machine_refuses_a_second_replica(machines: Machines) -> None:
         code, message = await _create(wire, CreatableTopic("t", 1, 2))
         assert code is ErrorCode.INVALID_REPLICATION_FACTOR
         assert message == (
-            "the replication factor is 2, but the 3 known brokers run on 1 host: workers of one host fail together, so"
-            " that it holds at most one replica of a partition (unless workers.count.as.brokers is true)"
+            "Unable to replicate the partition 2 time(s): the 3 known brokers run on 1 host: workers of one host fail"
+            " together, so that it holds at most one replica of a partition (unless workers.count.as.brokers is true)"
         )
         code, message = await _create(wire, CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [1, 1001])]))
         assert code is ErrorCode.INVALID_REPLICA_ASSIGNMENT

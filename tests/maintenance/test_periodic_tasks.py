@@ -128,14 +128,15 @@ async def test_checkpoints_have_the_offsets_of_the_logs(kept: Kept) -> None:
 
 
 class SlowCheckpoints(OsFiles):
-    """A disk that blocks writes of recovery points until `may_go` is set."""
+    """A disk that, once it `is_slow`, blocks writes of recovery points until `may_go` is set."""
 
     def __init__(self) -> None:
+        self.is_slow = False
         self.has_begun = Event()
         self.may_go = Event()
 
     def rename(self, source: str, target: str) -> None:
-        if target.endswith(RECOVERY_POINTS):
+        if self.is_slow and target.endswith(RECOVERY_POINTS):
             self.has_begun.set()
             assert self.may_go.wait(30)
         super().rename(source, target)
@@ -145,6 +146,7 @@ async def test_the_tasks_stop_after_a_running_checkpoint_is_written(tmp_path: Pa
     files = SlowCheckpoints()
     properties = {"log.dirs": str(tmp_path), "log.flush.offset.checkpoint.interval.ms": "1"}
     async with Broker({"log.dirs": str(tmp_path)}, machine=Machine(new_files=lambda: files)) as broker:
+        files.is_slow = True
         tasks, threads = BackgroundTasks(lambda name, error: None), DiskThreads(asyncio.get_running_loop())
         config = CurrentConfig(BrokerConfig.load(None, properties))
         PeriodicTasks(broker.log_dirs, broker.services.partitions, threads, ManualClock(), config).start(tasks)

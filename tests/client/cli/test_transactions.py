@@ -60,7 +60,8 @@ async def test_a_hanging_transaction_is_found_and_aborted(bootstrap: str, make_t
     for where in (("--partition", "1"), ("--max-transaction-timeout", "100000000")):
         assert await run("transactions", "find-hanging", *at, *where) == ([], "")
     broker = ("--bootstrap-server", bootstrap, "--broker-id", "1")
-    assert hanging in await run_json("transactions", "find-hanging", *broker)
+    found = await run_json("transactions", "find-hanging", *broker)
+    assert hanging | {"duration_min": 0} in [row | {"duration_min": 0} for row in found], "a minute may have passed"
 
     nothing = ("transactions", "abort", *at, "--partition", "0", "--start-offset", "1")
     assert await run(*nothing, status=1) == ([], f"error: no open transaction of {topic}-0 begins at offset 1\n")

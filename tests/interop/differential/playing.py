@@ -50,6 +50,7 @@ _OWN_WORDS = {
     "These security configs can be dynamically updated only per-listener": "they cannot be set at run time at all",
     "Config value append is not allowed for config key": "ours is Kafka's text for a topic",
     "requirement failed: ": "a Scala text; ours names the property",
+    "Request Request(": "a Java object; ours names the right that is missing",
     "Error parsing configuration property": "a Java exception; ours shows the form",
     "For input string: ": "a Java exception; ours shows the form",
     "Client metrics subscription name must not be empty": "there are no client metrics",
