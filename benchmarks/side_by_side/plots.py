@@ -1,11 +1,12 @@
-"""Pictures of a run, as PNG and SVG: times better than Apache Kafka by kind of work, and the series of growth.
+"""Pictures of a run, as PNG and SVG: Odradek's figures divided by Apache Kafka's, and the series of growth.
 
 | picture | what it shows |
 |---|---|
-| `raw`, `official` | a row for each kind of work, a panel for each figure; bars: compiled; rings: plain Python |
+| `raw`, `official` | a row for each work of README's table, a panel for each figure; bars: compiled; rings: plain |
 | `growth` | the processor time of a request divided by that at the smallest size; a panel for each series |
 
-All panels of a picture have the same scale. A bar is labelled with its ratio, or says that nothing was measured.
+All panels of a picture have the same scale. A bar is labelled with its ratio, the one of README's table, or says that
+nothing was measured.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 from benchmarks.side_by_side.results import (
     BASELINE,
     COMPILED,
+    IN_README,
     MORE_IS_BETTER,
     ODRADEK,
     Row,
@@ -26,20 +28,20 @@ from benchmarks.side_by_side.results import (
     series,
 )
 
-LOWEST, HIGHEST = 0.4, 4.0
+LOWEST, HIGHEST = 0.25, 2.0
 """The ends of the scale of ratios; a bar beyond them has an arrow after its label."""
 NOT_MEASURED = "not measured"
 
 _TITLES = {"raw": "prepared requests", "official": "official clients"}
-_COLOURS = {BASELINE: "#8a8a8a", ODRADEK: "#1f6feb"}
-_TICKS = (0.5, 0.7, 1, 1.5, 2, 3, 4)
+COLOURS = {BASELINE: "#8a8a8a", ODRADEK: "#1f6feb"}
+_TICKS = (0.25, 0.5, 0.7, 1, 1.5, 2)
 _PANELS = (
-    ("rate", "ours ÷ Kafka's", ("rate", "mb_per_s")),
-    ("broker CPU", "Kafka's ÷ ours", ("cpu_us", "cpu_s_per_gb")),
-    ("median latency", "Kafka's ÷ ours", ("p50_us", "p50_ms", "mean_ms")),
-    ("99 % latency", "Kafka's ÷ ours", ("p99_us", "p99_ms")),
+    ("rate", "more is better", ("rate", "mb_per_s")),
+    ("broker CPU", "less is better", ("cpu_us", "cpu_s_per_gb")),
+    ("median latency", "less is better", ("p50_us", "p50_ms", "mean_ms")),
+    ("99 % latency", "less is better", ("p99_us", "p99_ms")),
 )
-"""Of each panel: its title, the ratio that it shows, and its figures, of which a row has at most one."""
+"""Of each panel: its title, its good direction, and its figures, of which a row has at most one."""
 
 
 class _Grown(NamedTuple):
@@ -66,13 +68,17 @@ def draw(run: Run, directory: Path) -> dict[str, list[str]]:
     by_group = groups(run.rows)
     drawn: dict[str, list[str]] = {}
     for group, title in _TITLES.items():
-        plain, compiled = by_group.get(group, []), by_group.get(group + COMPILED, [])
+        plain, compiled = (_of_readme(by_group.get(name, [])) for name in (group, group + COMPILED))
         if plain or compiled:
             first = group if plain else group + COMPILED
             drawn[first] = [_save(ratio_figure(title, run.baseline, plain, compiled), directory, group)]
     if panels := growth_panels(by_group.get("growth", [])):
         drawn["growth"] = [_save(growth_figure(panels, run.baseline), directory, "growth")]
     return drawn
+
+
+def _of_readme(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row.work in IN_README]
 
 
 def _save(figure: Any, directory: Path, name: str) -> str:
@@ -86,7 +92,7 @@ def _save(figure: Any, directory: Path, name: str) -> str:
 
 
 def ratio_figure(title: str, baseline: str, plain: Sequence[Row], compiled: Sequence[Row]) -> Any:
-    """Draw a panel each for rate, CPU and latencies, with a bar from 1 to the right where we are better.
+    """Draw a panel each for rate, CPU and latencies: ours divided by the baseline's, in blue where we are better.
 
     Bars are of `compiled`, rings of `plain`; bars are of `plain` if nothing else was measured.
     """
@@ -107,50 +113,45 @@ def ratio_figure(title: str, baseline: str, plain: Sequence[Row], compiled: Sequ
     axes[0].set_yticks(range(len(bars)), [row.work for row in reversed(bars)])
     axes[0].set_ylim(-0.6, len(bars) - 0.4)
     build = "bars: compiled, as by pip install; rings and brackets: plain Python" if compiled else "plain Python"
-    figure.suptitle(f"Odradek beside {baseline}, {title}: times better, from 1 to the right\n{build}", fontsize="large")
+    figure.suptitle(f"Odradek ÷ {baseline}, {title}; blue: Odradek is better\n{build}", fontsize="large")
     return figure
 
 
 def _bar(axis: Any, place: int, row: Row, plain: Row | None, figures: Sequence[str]) -> None:
     found = [each for each in figures if each in row.figures()]
     if not found:
-        axis.text(1.05, place, NOT_MEASURED, va="center", fontsize="x-small", style="italic", color="#8a8a8a")
+        axis.text(1, place, NOT_MEASURED, va="center", ha="center", fontsize="x-small", style="italic", color="#8a8a8a")
         return
-    better = _advantage(row, found[0])
-    axis.barh(place, _within(better) - 1, left=1, color=_COLOURS[BASELINE if better < 1 else ODRADEK], height=0.6)
-    right, label = max(1, _within(better)), _label(better)
+    ratio = row.ratio(found[0])
+    is_better = ratio >= 1 if found[0] in MORE_IS_BETTER else ratio <= 1
+    axis.barh(place, _within(ratio) - 1, left=1, color=COLOURS[ODRADEK if is_better else BASELINE], height=0.6)
+    right, label = max(1, _within(ratio)), _label(ratio)
     if plain is not None and found[0] in plain.figures():
-        ring = _advantage(plain, found[0])
+        ring = plain.ratio(found[0])
         axis.plot(_within(ring), place, "o", markersize=5, markerfacecolor="white", markeredgecolor="black")
         right, label = max(right, _within(ring)), f"{label} ({_digits(ring)})"
     axis.annotate(label, (right, place), xytext=(6, 0), textcoords="offset points", va="center", fontsize="x-small")
 
 
-def _label(better: float) -> str:
+def _label(ratio: float) -> str:
     """Return the ratio, with an arrow if the scale ends before it."""
-    return _digits(better) + ("→" if better > HIGHEST else "←" if better < LOWEST else "")
+    return _digits(ratio) + ("→" if ratio > HIGHEST else "←" if ratio < LOWEST else "")
 
 
-def _digits(better: float) -> str:
-    return f"{better:.2f}" if better < 10 else f"{better:.0f}"
+def _digits(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
 
 
-def _within(better: float) -> float:
-    return min(max(better, LOWEST), HIGHEST)
+def _within(ratio: float) -> float:
+    return min(max(ratio, LOWEST), HIGHEST)
 
 
 def _scale(axis: Any) -> None:
     axis.set_xscale("log", base=2)
-    axis.set_xlim(LOWEST * 0.9, HIGHEST * 3.2)  # room for the label of the longest bar
+    axis.set_xlim(LOWEST * 0.9, HIGHEST * 2.6)  # room for the label of the longest bar
     axis.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
     axis.tick_params(axis="x", labelsize="x-small")
     axis.minorticks_off()
-
-
-def _advantage(row: Row, figure: str) -> float:
-    """Return how many times better we are: over 1 is good, for rates and for times."""
-    ratio = row.ratio(figure)
-    return ratio if figure in MORE_IS_BETTER else 1 / ratio if ratio else float("inf")
 
 
 Panels = Mapping[_Grown, Mapping[str, list[Row]]]
@@ -177,8 +178,9 @@ def growth_figure(panels: Panels, baseline: str) -> Any:
     for axis, (grown, drawn) in zip(axes, panels.items(), strict=True):
         for kind, points in drawn.items():
             for side in names:
-                values = [row.median(side, "cpu_growth") for row in points]
-                axis.plot([row.x for row in points], values, marker=markers[kind], color=_COLOURS[side])
+                # The smallest size is what the others are divided by; measured against itself it shows the noise alone.
+                values = [1, *(row.median(side, "cpu_growth") for row in points[1:])]
+                axis.plot([row.x for row in points], values, marker=markers[kind], color=COLOURS[side])
         axis.axhline(1, color="black", linewidth=0.8)
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:,.0f}")
@@ -186,7 +188,7 @@ def growth_figure(panels: Panels, baseline: str) -> Any:
         axis.grid(visible=True, axis="y", color="#e4e4e4", linewidth=0.6)
     axes[0].set_ylim(bottom=0)
     axes[0].set_ylabel("broker CPU a request ÷\nthat at the smallest size")
-    entries = [Line2D([], [], color=_COLOURS[side], label=name) for side, name in names.items()]
+    entries = [Line2D([], [], color=COLOURS[side], label=name) for side, name in names.items()]
     entries += [
         Line2D([], [], color="black", linestyle="none", marker=mark, label=kind) for kind, mark in markers.items()
     ]

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from benchmarks.side_by_side.report import SUMMARY, number
-from benchmarks.side_by_side.results import BASELINE, COMPILED, ODRADEK, Row, Run
+from benchmarks.side_by_side.results import BASELINE, COMPILED, IN_README, ODRADEK, Row, Run
 
 _FIGURES = {
     "start to first Metadata": "start to the first answer",
@@ -30,23 +30,6 @@ _FIGURES = {
     "resident with 5,000 partitions": "memory with 5,000 partitions",
 }
 """The names of the work in README's first table."""
-_RATIOS = [
-    "Java producer, 1024 B, batch.size 16 KiB, acks=all, none",
-    "Java producer, 100 B, batch.size 16 KiB, acks=all, lz4",
-    "Java consumer, 1024 B",
-    "librdkafka producer, 1024 B, acks=all",
-    "librdkafka consumer, 1024 B",
-    "produce 100 B, 1×1",
-    "produce 100 B, 8×8",
-    "produce 100 B, 64×1",
-    "produce 16 KiB batches, 4×4",
-    "produce 900 KB batches, 4×1",
-    "fetch 1 MiB",
-    "fetch 4 × 1 MiB",
-    "fetch 16 KiB, 4 connections",
-    "end to end, acks=1, a parked fetch",
-    "500 small produces a second beside a flood of 900 KB",
-]
 _GROUPS = ("raw", "official", "life")
 _UNITS = {"seconds": "s", "rss_mb": "MB"}
 
@@ -87,7 +70,7 @@ def _ratios(plain: Rows, compiled: Rows) -> Iterator[str]:
     rate, cpu, _, median, rarely = SUMMARY
     yield "| work | rate | broker CPU | median latency | 99 % |"
     yield "|---|---|---|---|---|"
-    for work in _RATIOS:
+    for work in IN_README:
         if work in plain or work in compiled:
             cells = (
                 _beside(*(_ratio(rows.get(work), figures) for rows in (compiled, plain)))

@@ -45,6 +45,25 @@ FIGURES = {
 }
 """Every figure that a sample may have: its unit, and whether more is better."""
 
+IN_README = (
+    "Java producer, 1024 B, batch.size 16 KiB, acks=all, none",
+    "Java producer, 100 B, batch.size 16 KiB, acks=all, lz4",
+    "Java consumer, 1024 B",
+    "librdkafka producer, 1024 B, acks=all",
+    "librdkafka consumer, 1024 B",
+    "produce 100 B, 1×1",
+    "produce 100 B, 8×8",
+    "produce 100 B, 64×1",
+    "produce 16 KiB batches, 4×4",
+    "produce 900 KB batches, 4×1",
+    "fetch 1 MiB",
+    "fetch 4 × 1 MiB",
+    "fetch 16 KiB, 4 connections",
+    "end to end, acks=1, a parked fetch",
+    "500 small produces a second beside a flood of 900 KB",
+)
+"""The works of README's table of ratios and of the pictures of ratios, in their order."""
+
 MORE_IS_BETTER = {name for name, (_, way) in FIGURES.items() if way.startswith("more")}
 
 
