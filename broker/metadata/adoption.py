@@ -79,7 +79,7 @@ async def adopt_if_due(
         _LOG.warning("topics not adopted while a log directory is offline", first=log_dirs.offline[0].path)
         await skip_to(metadata, FIRST_ADOPTED)  # the logs in there may contain others
         return
-    await _adopt_topics(metadata, log_dirs.logs.values(), await read_kraft_topics())
+    await _adopt_topics(metadata, log_dirs.every_log(), await read_kraft_topics())
 
 
 async def _adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTopics | None) -> None:
@@ -90,10 +90,8 @@ async def _adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTop
             _LOG.warning("partition without a segment not adopted", topic=log.topic, partition=log.partition)
             continue
         found.setdefault(log.topic, []).append(log)
-    for name in sorted(found):
-        if kraft is not None and name not in kraft.ids:
-            _LOG.warning("topic not adopted, Kafka had deleted it", topic=name)
-            del found[name]
+    if kraft is not None:
+        _drop_deleted(found, kraft)
     refused = _refused(metadata, found)
     for name, partitions in sorted(found.items()):
         if name not in metadata.image.topics and name not in refused:
@@ -107,6 +105,16 @@ async def _adopt_topics(metadata: Metadata, logs: Iterable[Log], kraft: KraftTop
     if found or kraft is not None:
         await skip_to(metadata, FIRST_ADOPTED)
     await metadata.commit((), (Delete(metadata.keys.adopting),))
+
+
+def _drop_deleted(found: dict[str, list[Log]], kraft: KraftTopics) -> None:
+    """Remove the logs of topics that Kafka's controller had deleted, also if it had created one of their name again."""
+    for name in sorted(found):
+        ids = (ZERO_TOPIC_ID, kraft.ids[name]) if name in kraft.ids else ()
+        found[name] = [log for log in found[name] if log.topic_id in ids]
+        if not found[name]:
+            _LOG.warning("topic not adopted, Kafka had deleted it", topic=name)
+            del found[name]
 
 
 def _refused(metadata: Metadata, found: Mapping[str, list[Log]]) -> set[str]:

@@ -256,7 +256,7 @@ class Partitions:
                 self.on_leadership(partition)
             self.losses.check_offline(partition)
             return None
-        log = self._log_dirs.logs.get((topic.name, index))
+        log = self._log_dirs.find(topic.name, index, topic.topic_id)
         if had_log and self.losses.check(log, topic.topic_id, index, image, self._registered(self._node_id)):
             return None  # if it may be in a failed directory, `get` raises KAFKA_STORAGE_ERROR
         if log is None or log.topic_id != topic.topic_id:
@@ -276,8 +276,8 @@ class Partitions:
         return msgspec.structs.replace(image, leader=NO_LEADER)
 
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
-        existing = self._log_dirs.logs.get((topic.name, index))
-        if existing is not None and not self.losses.may_adopt(existing, image):
+        logs, key = self._log_dirs.logs, (topic.name, index)
+        while (existing := logs.get(key)) is not None and not self.losses.may_adopt(existing, image):
             # A topic of this name was there before; it was deleted, perhaps while this broker was down.
             if existing.topic_id in self._image.deleted:
                 _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)

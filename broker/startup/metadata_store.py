@@ -159,13 +159,13 @@ def check_leader_epochs(image: MetadataImage, log_dirs: LogDirs) -> None:
     Its next leader would write other batches under an epoch that exists. So this also finds a copy that has reached the
     revision again which the directories have seen.
     """
-    for (name, index), log in tuple(log_dirs.logs.items()):
+    for log in log_dirs.every_log():
         topic = image.topics_by_id.get(log.topic_id)
-        partition = None if topic is None else topic.partition(index)
+        partition = None if topic is None else topic.partition(log.partition)
         if partition is not None and log.latest_leader_epoch > partition.leader_epoch:
             raise RegistrationError(
                 older_store(
-                    f"has leader epoch {partition.leader_epoch} of {name}-{index}, but its log has"
+                    f"has leader epoch {partition.leader_epoch} of {log.topic}-{log.partition}, but its log has"
                     f" {log.latest_leader_epoch}"
                 )
             )

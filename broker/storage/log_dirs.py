@@ -9,13 +9,19 @@ until the next start (`disk_failure`), the others stay in use.
 | the first, which also holds the metadata | the broker does not start, or ends, as Kafka without `metadata.log.dir` |
 | another | it is `offline`; a log that is not found elsewhere may be there, so it must not be created again |
 
+A topic may be deleted and made again while a directory is offline; when that is back, two directories have a log of
+one name. Topic ids decide: both are opened, one as the log of the name, the others as its namesakes. When the metadata
+are there, `find` makes the log of the living topic that of the name, and `retire_namesakes` removes the others. (Kafka
+decides while it loads logs, because it has the metadata before.) For two logs of one id the broker does not start.
+
 The thread that creates or deletes a log changes `logs`; readers copy it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from threading import Lock
 
 from odradek.broker.storage.checkpoints.metadata_revision import SeenMetadata
@@ -29,6 +35,9 @@ from odradek.broker.storage.offline.kraft_topics import KraftTopics
 from odradek.broker.storage.opening.log_opening import Checkpointed, Progress
 from odradek.broker.storage.producers.producer_state import NO_PRODUCER_ID
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.uuids import uuid_to_text
+
+_LOG = logging.getLogger(__name__)
 
 
 class LogDirs:
@@ -38,6 +47,7 @@ class LogDirs:
         self.directories = tuple(directories)
         self.logs: dict[Partition, Log] = {}
         self._directory_of: dict[Partition, LogDir] = {}
+        self._namesakes: dict[Partition, list[LogDir]] = {}  # with another log of this name
         self._counts: Counter[LogDir] = Counter()  # of the logs in each, with those that are being created
         self._lock = Lock()  # between threads that create logs: each must see the choices of the others
         for directory in self.directories:  # those that are open already
@@ -92,7 +102,7 @@ class LogDirs:
         """Open all directories; see `LogDir.open`. A new one gets the cluster id of the first.
 
         Raises the same errors, but `OSError` only for the first directory or for a transient error, and
-        `LogDirRefusedError` for a partition that is in two directories. Then no directory is locked.
+        `LogDirRefusedError` for a partition that is in two directories with one topic id. Then no directory is locked.
         """
         try:
             for directory in self.directories:
@@ -112,11 +122,49 @@ class LogDirs:
     def _take_logs_of(self, directory: LogDir) -> None:
         for key, log in directory.logs.items():
             if key in self.logs:
-                other = self._directory_of[key].path
-                raise LogDirRefusedError(f"{key[0]}-{key[1]} is in two log directories, {other} and {directory.path}")
-            self.logs[key] = log
-            self._directory_of[key] = directory
+                for other in (self._directory_of[key], *self._namesakes.get(key, ())):
+                    if other.logs[key].topic_id == log.topic_id:
+                        raise LogDirRefusedError(_duplicate(other.logs[key], log))
+                self._namesakes.setdefault(key, []).append(directory)
+            else:
+                self.logs[key] = log
+                self._directory_of[key] = directory
         self._counts[directory] = len(directory.logs)
+
+    def find(self, topic: str, partition: int, topic_id: bytes) -> Log | None:
+        """The log of this topic id if there is one, else that of the name; None without any."""
+        key = topic, partition
+        for directory in self._namesakes.get(key, ()):
+            if directory.logs[key].topic_id == topic_id:
+                self._namesakes[key].remove(directory)
+                self._namesakes[key].insert(0, self._directory_of[key])
+                self.logs[key], self._directory_of[key] = directory.logs[key], directory
+                break
+        return self.logs.get(key)
+
+    def every_log(self) -> list[Log]:
+        """The logs of all names, and their namesakes."""
+        others = [directory.logs[key] for key, found in tuple(self._namesakes.items()) for directory in found]
+        return [*tuple(self.logs.values()), *others]
+
+    def retire_namesakes(self, deleted: Container[bytes]) -> None:
+        """Delete the namesakes whose topic ids are `deleted`, and set the others aside. Blocks.
+
+        The error of one is logged; it stays what it is until the next start.
+        """
+        for key, directories in tuple(self._namesakes.items()):
+            for directory in tuple(directories):
+                try:
+                    if directory.logs[key].topic_id in deleted:
+                        _LOG.warning("%s is of an older topic of that name: deleted", directory.logs[key].directory)
+                        directory.delete_log(*key)
+                    else:
+                        directory.set_log_aside(*key)
+                except KafkaError as error:
+                    _LOG.error("%s", error)
+                else:
+                    directories.remove(directory)
+                    self._count(directory, -1)
 
     def directory_of(self, topic: str, partition: int) -> LogDir | None:
         """The directory of a partition's log, online or not."""
@@ -125,7 +173,7 @@ class LogDirs:
     @property
     def highest_producer_id(self) -> int:
         """The highest producer id in the logs (`ProducerState.highest_id`), -1 without any."""
-        return max((log.producers.highest_id for log in self.logs.values()), default=NO_PRODUCER_ID)
+        return max((log.producers.highest_id for log in self.every_log()), default=NO_PRODUCER_ID)
 
     def kraft_topics(self) -> KraftTopics | None:
         """The topics in the log of Kafka's controller; None if that is in none of the directories."""
@@ -184,7 +232,10 @@ class LogDirs:
         return job
 
     def delete_logs(self, partitions: Sequence[Partition]) -> list[DeletionJob | KafkaError]:
-        """Remove logs; see `LogDir.delete_logs`. The error of a directory that fails is that of each of its logs."""
+        """Remove logs; see `LogDir.delete_logs`. The error of a directory that fails is that of each of its logs.
+
+        These are forgotten, too: their names can be used again, in another directory.
+        """
         outcomes: dict[int, DeletionJob | KafkaError] = {}
         there: dict[LogDir, list[int]] = {}
         for number, partition in enumerate(partitions):
@@ -199,19 +250,29 @@ class LogDirs:
                 jobs = [error] * len(numbers)
             for number, job in zip(numbers, jobs, strict=True):
                 outcomes[number] = job
-                if isinstance(job, DeletionJob):
+                if isinstance(job, DeletionJob) or directory.failure.error is not None:
                     self._forget(partitions[number], directory)
         return [outcomes[number] for number in range(len(partitions))]
 
     def set_log_aside(self, topic: str, partition: int) -> None:
         """Remove a stray partition's log, but keep its files; see `LogDir.set_log_aside`."""
         directory = self._directory_with(topic, partition)
-        directory.set_log_aside(topic, partition)
+        try:
+            directory.set_log_aside(topic, partition)
+        except KafkaError:
+            if directory.failure.error is not None:
+                self._forget((topic, partition), directory)
+            raise
         self._forget((topic, partition), directory)
 
     def _forget(self, partition: Partition, directory: LogDir) -> None:
+        """Forget a log; the next one of its name takes its place."""
         self._count(directory, -1)
-        del self.logs[partition], self._directory_of[partition]
+        if others := self._namesakes.get(partition):
+            self._directory_of[partition] = others.pop(0)
+            self.logs[partition] = self._directory_of[partition].logs[partition]
+        else:
+            del self.logs[partition], self._directory_of[partition]
 
     def _directory_with(self, topic: str, partition: int) -> LogDir:
         directory = self._directory_of.get((topic, partition))
@@ -278,3 +339,21 @@ class LogDirs:
             directory.close(clean=clean)
         self.logs.clear()
         self._directory_of.clear()
+        self._namesakes.clear()
+
+
+def _duplicate(first: Log, second: Log) -> str:
+    """Say which of two logs of one topic id is probably the older copy."""
+    newer, older = sorted((first, second), key=lambda log: (log.latest_leader_epoch, log.log_end_offset), reverse=True)
+    return (
+        f"{first.topic}-{first.partition} of topic id {uuid_to_text(first.topic_id)} is in two log directories:"
+        f" {_described(newer)} and {_described(older)}. Move one of them away, probably the second, which has the older"
+        " records"
+    )
+
+
+def _described(log: Log) -> str:
+    return (
+        f"{log.directory} (leader epoch {log.latest_leader_epoch}, start offset {log.log_start_offset}, end offset"
+        f" {log.log_end_offset})"
+    )

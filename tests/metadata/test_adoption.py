@@ -9,16 +9,23 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.clock import SystemClock
 from odradek.broker.metadata.administration.topic_writes import PlannedTopic
+from odradek.broker.metadata.adoption import adopt_if_due
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.sqlite import FILE_NAME
+from odradek.broker.metadata.store.store import Put
+from odradek.broker.randomness import SystemRandomness
 from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.log_dirs import LogDirs
+from odradek.broker.storage.offline.kraft_topics import KraftTopics
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
 from odradek.protocol.uuids import uuid_from_text
 from tests.handlers.requests import batch, create, fetch, produce, values_in
-from tests.storage.logs import TOPIC_ID, append, open_log_dir
+from tests.storage.logs import NODE, OTHER_ID, TOPIC_ID, append, open_log_dir
 from tests.storage.test_golden import HERE, TOPICS
 from tests.wire import Wire
 
@@ -148,3 +155,26 @@ async def test_a_directory_without_segments_is_not_adopted(tmp_path: Path, caplo
     async with Broker({"log.dirs": str(tmp_path)} | KEEP) as broker:
         assert set(broker.services.metadata.image.topics) == {"empty"}
     assert mine.read_text() == "of the user"
+
+
+async def test_a_log_of_a_topic_that_kafka_had_deleted_is_no_part_of_the_next_of_its_name(tmp_path: Path) -> None:
+    """Kafka's controller knows the id of the living one; its directory was offline when the other was deleted."""
+    for name, topic_id in (("a", TOPIC_ID), ("b", OTHER_ID)):
+        log_dir = open_log_dir(tmp_path / name)
+        append(log_dir.create_log("t", 0, topic_id, LogConfig()), b"x")
+        log_dir.close()
+    shutil.copy(tmp_path / "a" / "meta.properties", tmp_path / "b" / "meta.properties")
+    log_dirs = LogDirs(
+        [LogDir(tmp_path / name, clock=SystemClock(), randomness=SystemRandomness()) for name in ("a", "b")]
+    )
+    log_dirs.open(lambda _: LogConfig(), node_id=NODE)
+
+    async def controllers() -> KraftTopics:
+        return KraftTopics(ids={"t": OTHER_ID})
+
+    async with Broker({"log.dirs": str(tmp_path / "c")}) as broker:
+        metadata = broker.services.metadata
+        await metadata.commit((), (Put(metadata.keys.adopting, b""),))
+        await adopt_if_due(metadata, log_dirs, controllers)
+        assert metadata.image.topics["t"].topic_id == OTHER_ID
+    log_dirs.close()
