@@ -16,10 +16,12 @@ from odradek.broker.clock import Clock
 from odradek.broker.config import BrokerConfig
 from odradek.broker.coordinator.group_shard import GroupCoordinatorShard, GroupFactories
 from odradek.broker.coordinator.group_type import MetadataChanged
+from odradek.broker.coordinator.offsets.deleted_topics import of_deleted
 from odradek.broker.coordinator.offsets.events import ExpireOffsets, TopicsDeleted
 from odradek.broker.coordinator.runtime.coordinator_shard import ShardObserver
 from odradek.broker.coordinator.runtime.events import Event, PendingReply, TimerKey
 from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
+from odradek.broker.coordinator.runtime.loaded_partition import LoadedPartition
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.broker.coordinator.sessions import keep_living
 from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS
@@ -86,6 +88,9 @@ class GroupCoordinator:
             threads=threads,
             tasks=tasks,
             purgatory=purgatory,
+        )
+        self._runtime.on_loaded = lambda partition: tasks.start(
+            "offsets of deleted topics", self._expire(partition, all_groups=False)
         )
 
     # --------------------------------------------------------------------------------------------- for handlers
@@ -218,10 +223,17 @@ class GroupCoordinator:
 
     async def expire(self) -> None:
         """Delete offsets and groups whose retention is over. Called every offsets.retention.check.interval.ms."""
-        retention_ms = self._config.offsets_retention_minutes * 60_000
         for partition in self._runtime.loaded_partitions():
-            group_ids = tuple(partition.shard.groups)
-            for turn in range(0, len(group_ids), _GROUPS_A_TURN):
-                for group_id in group_ids[turn : turn + _GROUPS_A_TURN]:
-                    partition.submit(group_id, ExpireOffsets(PendingReply(), retention_ms))
-                await asyncio.sleep(0)
+            await self._expire(partition)
+
+    async def _expire(self, partition: LoadedPartition[GroupCoordinatorShard], *, all_groups: bool = True) -> None:
+        """Expire the offsets of all groups, or only of those with offsets of deleted topics."""
+        retention_ms = self._config.offsets_retention_minutes * 60_000
+        shard = partition.shard
+        group_ids = tuple(shard.groups)
+        for turn in range(0, len(group_ids), _GROUPS_A_TURN):
+            is_of_deleted = of_deleted(self._metadata.image)
+            for group_id in group_ids[turn : turn + _GROUPS_A_TURN]:
+                if all_groups or shard.offsets.has_any_of_deleted(group_id, is_of_deleted):
+                    partition.submit(group_id, ExpireOffsets(PendingReply(), retention_ms, is_of_deleted))
+            await asyncio.sleep(0)

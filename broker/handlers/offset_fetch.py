@@ -5,7 +5,7 @@ error of the group and has it in every row. Null topics (from version 2 on) requ
 committed. A partition without a commit has offset -1 without an error, and so has every partition of a group that does
 not exist. With `require_stable` (version 7, KIP-447) an offset that an open transaction may change is
 UNSTABLE_OFFSET_COMMIT. From version 9 on a member of a group of the consumer protocol may send its id and epoch. In
-version 10 topics have ids: UNKNOWN_TOPIC_ID, and offsets of a deleted topic of the same name are not returned.
+version 10 topics have ids: UNKNOWN_TOPIC_ID. Offsets of a deleted topic of the same name are not returned.
 
 Without the right to describe it a group is GROUP_AUTHORIZATION_FAILED, and a topic TOPIC_AUTHORIZATION_FAILED (by id
 UNKNOWN_TOPIC_ID); where all offsets are requested, it is omitted. A group, topic or partition that is named twice has
@@ -18,6 +18,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from odradek.broker.coordinator.group_shard import GroupCoordinatorShard
+from odradek.broker.coordinator.offsets.deleted_topics import is_of_older
+from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
+from odradek.broker.metadata.image import TopicImage
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.repetitions import partitions_once
 from odradek.broker.request.rights import allows_on_topic, check, refusal_of_topic
@@ -86,43 +89,53 @@ class _Fetch(NamedTuple):
             if topic is None and self.by_id:
                 continue  # deleted: it has no id to return
             topic_id = ZERO_UUID if topic is None or not self.by_id else topic.topic_id
-            rows = yield from self._partitions(name, topic_id, partitions)
-            found.append(OffsetFetchResponseTopics("" if self.by_id else name, topic_id, rows))
+            living = []
+            for index in partitions:
+                yield
+                if self._commit(name, topic, index) is not None:
+                    living.append(index)
+            if living:
+                rows = yield from self._partitions(name, topic, living)
+                found.append(OffsetFetchResponseTopics("" if self.by_id else name, topic_id, rows))
         return found
 
     def topic(self, wanted: OffsetFetchRequestTopics) -> Steps[OffsetFetchResponseTopics]:
-        name: str | None = wanted.name
-        if self.by_id:
-            topic = self.services.metadata.image.topics_by_id.get(wanted.topic_id)
-            name = None if topic is None else topic.name
+        image = self.services.metadata.image
+        topic = image.topics_by_id.get(wanted.topic_id) if self.by_id else image.topics.get(wanted.name)
         refused = refusal_of_topic(
             self.services, self.context, Operation.DESCRIBE, wanted.name, wanted.topic_id, by_id=self.by_id
         )
         if refused is not None:
             rows = [_row(index, refused.code) for index in wanted.partition_indexes]
-        elif name is None:
+        elif topic is None and self.by_id:
             rows = [_row(index, ErrorCode.UNKNOWN_TOPIC_ID) for index in wanted.partition_indexes]
         else:
-            rows = yield from self._partitions(name, wanted.topic_id, wanted.partition_indexes)
+            name = wanted.name if topic is None else topic.name
+            rows = yield from self._partitions(name, topic, wanted.partition_indexes)
         return OffsetFetchResponseTopics(wanted.name, wanted.topic_id, rows)
 
     def _partitions(
-        self, topic: str, topic_id: bytes, indexes: Sequence[int]
+        self, name: str, topic: TopicImage | None, indexes: Sequence[int]
     ) -> Steps[list[OffsetFetchResponsePartitions]]:
         rows = []
         for index in indexes:
-            rows.append(self._partition(topic, topic_id, index))
+            rows.append(self._partition(name, topic, index))
             yield
         return rows
 
-    def _partition(self, topic: str, topic_id: bytes, index: int) -> OffsetFetchResponsePartitions:
-        offsets = self.shard.offsets
-        if self.require_stable and offsets.is_pending(self.group_id, topic, index):
+    def _partition(self, name: str, topic: TopicImage | None, index: int) -> OffsetFetchResponsePartitions:
+        if self.require_stable and self.shard.offsets.is_pending(self.group_id, name, index):
             return _row(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-        commit = offsets.get(self.group_id, topic, index) if self.exists else None
-        if commit is None or ZERO_UUID != commit.topic_id != topic_id != ZERO_UUID:
+        commit = self._commit(name, topic, index)
+        if commit is None:
             return _row(index, ErrorCode.NONE)
         return OffsetFetchResponsePartitions(index, commit.offset, commit.leader_epoch, commit.metadata)
+
+    def _commit(self, name: str, topic: TopicImage | None, index: int) -> CommittedOffset | None:
+        """Return the offset of a partition of the living topic, None if there is none."""
+        commit = self.shard.offsets.get(self.group_id, name, index) if self.exists else None
+        # Differs from Kafka before OffsetFetch 10: an offset of an older topic of that name is none of this one.
+        return None if commit is None or is_of_older(commit, topic) else commit
 
 
 def _fetch_or_refuse(

@@ -51,7 +51,6 @@ from odradek.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from odradek.protocol.schema import ZERO_UUID
 
 _FIRST_VERSION_THAT_ADDS_THE_PARTITION = 5
 _FIRST_VERSION_WITH_ABORTABLE_ERRORS = 4
@@ -86,7 +85,7 @@ def handle(services: Services, context: RequestContext, request: TxnOffsetCommit
             elif metadata_length(partition.committed_metadata or "") > longest:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                commits[wanted.name, partition.partition_index] = _committed(partition, now_ms)
+                commits[wanted.name, partition.partition_index] = _committed(partition, now_ms, topic.topic_id)
             is_decided = is_decided and code in _REFUSED_HERE
             rows.append(TxnOffsetCommitResponsePartition(partition.partition_index, code))
         if rows:
@@ -227,13 +226,13 @@ def _code(error: KafkaError, version: int) -> ErrorCode:
     return code
 
 
-def _committed(partition: TxnOffsetCommitRequestPartition, now_ms: int) -> CommittedOffset:
+def _committed(partition: TxnOffsetCommitRequestPartition, now_ms: int, topic_id: bytes) -> CommittedOffset:
     return CommittedOffset(
         partition.committed_offset,
         partition.committed_leader_epoch,
         partition.committed_metadata or "",
         now_ms,
         NO_EXPIRY,
-        ZERO_UUID,
+        topic_id,
         _NOT_WRITTEN,
     )

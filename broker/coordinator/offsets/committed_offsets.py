@@ -21,6 +21,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from odradek.broker.coordinator.group_type import Group
+from odradek.broker.coordinator.offsets.deleted_topics import OfDeleted
 from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset, OffsetTable, PendingOffsets
 from odradek.broker.coordinator.runtime.coordinator_shard import NO_PRODUCER
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord
@@ -155,17 +156,23 @@ class CommittedOffsets:
             if self.get(group_id, topic, index) is not None or self.is_pending(group_id, topic, index)
         ]
 
-    def expired(self, group: Group, now_ms: int, retention_ms: int) -> tuple[list[CoordinatorRecord], bool]:
-        """Return tombstones for the offsets that have expired, and whether the group has no others."""
+    def has_any_of_deleted(self, group_id: str, is_of_deleted: OfDeleted) -> bool:
+        """Whether one of the group's committed offsets is of a deleted topic."""
+        return any(is_of_deleted(topic, commit) for topic, _, commit in self._committed.of_group(group_id))
+
+    def expired(
+        self, group: Group, now_ms: int, retention_ms: int, is_of_deleted: OfDeleted
+    ) -> tuple[list[CoordinatorRecord], bool]:
+        """Return tombstones for the offsets that have expired or are of deleted topics, and whether no others are left.
+
+        Those with one in an open transaction stay: a tombstone would delete that, too.
+        """
         group_id = group.group_id
         tombstones = []
         nothing_left = not self.has_pending(group_id)
         for topic, index, commit in self._committed.of_group(group_id):
-            if (
-                not group.is_subscribed_to(topic)
-                and _has_expired(commit, group, now_ms, retention_ms)
-                and not self.is_pending(group_id, topic, index)
-            ):
+            has_expired = not group.is_subscribed_to(topic) and _has_expired(commit, group, now_ms, retention_ms)
+            if (has_expired or is_of_deleted(topic, commit)) and not self.is_pending(group_id, topic, index):
                 tombstones.append(offset_tombstone(group_id, topic, index))
             else:
                 nothing_left = False

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from odradek.broker.coordinator.group_type import Committer, Group
 from odradek.broker.coordinator.offsets.committed_offsets import CommittedOffsets, commit_record
+from odradek.broker.coordinator.offsets.deleted_topics import OfDeleted
 from odradek.broker.coordinator.offsets.offset_tables import CommittedOffset
 from odradek.broker.coordinator.runtime.events import Effects, Event, ProducerIdAndEpoch, TimerKey
 from odradek.broker.storage.producers.verification_state import Verification
@@ -157,15 +158,19 @@ class DeleteGroup(OffsetEvent, frozen=True):
 
 
 class ExpireOffsets(OffsetEvent, frozen=True):
-    """The periodic deletion of offsets whose retention is over, and of a group that has neither members nor offsets."""
+    """The deletion of offsets whose retention is over, and of a group that has neither members nor offsets.
+
+    With them go those of deleted topics whose deletion this coordinator has missed.
+    """
 
     retention_ms: int
+    is_of_deleted: OfDeleted
 
     def effects(self, context: OffsetContext) -> Effects:
         _, group, offsets, now_ms = context
         if group is None:
             return Effects()
-        records, nothing_left = offsets.expired(group, now_ms, self.retention_ms)
+        records, nothing_left = offsets.expired(group, now_ms, self.retention_ms, self.is_of_deleted)
         if nothing_left and group.is_empty:
             records += group.tombstones()
         return Effects(records=records)

@@ -92,6 +92,7 @@ class CoordinatorRuntime(Generic[S]):
         self._loop = asyncio.get_running_loop()
         self._creations = 0  # of the topic, in progress
         self._is_stopped = False
+        self.on_loaded: Callable[[LoadedPartition[S]], object] = _ignore  # called with each partition that was loaded
         self.longest_load_seconds = 0.0
         """The longest time that loading one partition took."""
         partitions.on_late_creation.append(lambda: self._start(self._load_led()))
@@ -328,6 +329,7 @@ class CoordinatorRuntime(Generic[S]):
         loaded.observe(self._observers)
         self._loaded[index] = loaded
         loaded.start()
+        self.on_loaded(loaded)
         seconds = self._clock.monotonic() - started
         self.longest_load_seconds = max(self.longest_load_seconds, seconds)
         if loaded_log.records:
@@ -353,3 +355,7 @@ class CoordinatorRuntime(Generic[S]):
         task = self._tasks.start("coordinator loading", work)
         self._loads.add(task)
         task.add_done_callback(self._loads.discard)
+
+
+def _ignore(_: object) -> None:
+    """Do nothing about a loaded partition: its keys refer to nothing that is deleted elsewhere."""
