@@ -27,8 +27,9 @@ _Key = tuple[str, str, int]
 
 
 class _Unread(NamedTuple):
-    """The offset that a group reads next, and the time at which its batch was written."""
+    """The offset that a group reads next, in the topic of this id, and the time at which its batch was written."""
 
+    topic_id: bytes
     offset: int
     written_ms: int
 
@@ -54,8 +55,8 @@ class GroupLag:
             behind = {}
         known = {
             key: self._unread[key]
-            for key, (_, offset) in behind.items()
-            if key in self._unread and self._unread[key].offset == offset
+            for key, (log, offset) in behind.items()
+            if key in self._unread and self._unread[key][:2] == (log.topic_id, offset)
         }
         wanted = {key: at for key, at in behind.items() if key not in known}
         self._unread = known | (await self._threads.run(_look_up, wanted) if wanted else {})
@@ -84,5 +85,5 @@ def _look_up(wanted: dict[_Key, tuple[Log, int]]) -> dict[_Key, _Unread]:
         except KafkaError:
             continue
         if written_ms is not None:
-            found[key] = _Unread(offset, written_ms)
+            found[key] = _Unread(log.topic_id, offset, written_ms)
     return found
