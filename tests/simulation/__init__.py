@@ -24,6 +24,7 @@ metadata store beyond a network. One seed has one run, in any process: begin wit
 | `cluster` | three brokers, and what can be done to them |
 | `nemesis` | the faults of a run |
 | `client`, `workload` | the clients of a run |
+| `remakes` | a client that makes a topic again and again |
 | `members` | the members of a group, of one of both protocols |
 | `owned_group` | what the members were told and committed |
 | `transactions` | transactional producers, and a reader of committed records |

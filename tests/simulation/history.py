@@ -27,6 +27,7 @@ class PartitionHistory:
         self.acknowledged: dict[int, bytes] = {}
         self.read: dict[int, bytes] = {}
         self.written: set[bytes] = set()  # also those whose outcome is unknown
+        self.start = 0  # records below it may have been deleted
         self.next_read = 0  # above the highest offset that was read
 
     @property
@@ -95,8 +96,8 @@ class History:
         return expected
 
     def out_of_range(self, partition: Partition, offset: int) -> None:
-        """Record that the present leader has no such offset, although a record before it was read."""
-        self._fail(f"{self._name(partition)}: the leader ends before {offset}, where it was read")
+        """Record that the present leader has no such offset, although it was read up to there, or acknowledged."""
+        self._fail(f"{self._name(partition)}: the leader does not have {offset}, which was read or acknowledged")
 
     def found_group_offset(self, group: str, least: int, offset: int) -> None:
         """Record the answer to a request that was sent when `least` was the last acknowledged commit."""

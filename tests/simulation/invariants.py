@@ -12,6 +12,8 @@
 - A partition is led within `LED_SECONDS` while a replica can lead: it was in sync or eligible, has lost nothing since,
   its process serves, and nothing disturbs the store and the way to it.
 
+- A log does not start above the records that clients may have deleted (`check_starts`).
+
 `check_healed` is called when nothing disturbs the cluster any more.
 """
 
@@ -24,7 +26,7 @@ from odradek.broker.replication.partition import Partition as BrokerPartition
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.records.batch_header import batch_headers
 from tests.simulation.cluster import PROPERTIES, Cluster, Node
-from tests.simulation.history import Partition
+from tests.simulation.history import History, Partition
 from tests.simulation.state import StoredState
 
 LED_SECONDS = 10.0
@@ -77,6 +79,14 @@ class Invariants:
                     self._fail(
                         f"{leader!r}: committed up to {leader.high_watermark}, but {member} may lead and ends at {end}"
                     )
+
+    def check_starts(self, history: History) -> None:
+        """Check that no log starts above the records that clients may have deleted: nothing else deletes any."""
+        for partition, of_partition in history.partitions.items():
+            for node_id, replica in self._replicas(partition).items():
+                if replica is not None and replica.log.log_start_offset > of_partition.start:
+                    start, deleted = replica.log.log_start_offset, of_partition.start
+                    self._fail(f"{replica!r} of {node_id} starts at {start}, but deleted is only up to {deleted}")
 
     def _check_led(self) -> None:
         now = self._cluster.world.now
@@ -219,7 +229,9 @@ class Invariants:
     def check_healed(self) -> None:
         """Check the logs when all replicas are in sync."""
         for partition in self._state.partitions:
-            contents = {node_id: _content(each) for node_id, each in self._replicas(partition).items()}
+            replicas = self._replicas(partition)
+            start = max(0 if each is None else each.log.log_start_offset for each in replicas.values())
+            contents = {node_id: _content(each, start) for node_id, each in replicas.items()}
             if len(set(contents.values())) != 1:
                 sizes = {node_id: len(content) for node_id, content in contents.items()}
                 self._fail(f"{partition[0].hex()[:6]}-{partition[1]}: the replicas differ, sizes {sizes}")
@@ -237,11 +249,11 @@ class Invariants:
         return found
 
 
-def _content(replica: BrokerPartition | None) -> bytes:
-    """Return the bytes of a log up to the high watermark."""
+def _content(replica: BrokerPartition | None, start: int) -> bytes:
+    """Return the bytes of a log from the batch at `start` up to the high watermark."""
     if replica is None:
         return b"no replica"
-    parts, offset = [], replica.log.log_start_offset
+    parts, offset = [], start
     while offset < replica.high_watermark:
         found = replica.log.read(offset, 1 << 20, replica.high_watermark, True)
         data = replica.log.bytes_of(found)

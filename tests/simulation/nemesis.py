@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from tests.simulation.cluster import CLIENTS, NODE_IDS, STORE, Cluster
 from tests.simulation.network import Way
+from tests.simulation.remakes import has_remakes
 
 DOZE, DECIDING = "doze", "deciding"
 LEADER, CONTROLLER, EVERYBODY = "leader", "controller", "everybody"
@@ -69,12 +70,25 @@ def draw_schedule(seed: int, begin: float, end: float, of: Sequence[Kind] = ()) 
         if kind != "depose" and draw.random() < 0.5:
             seconds = draw.uniform(_SHORT, 1.5)
         steps.append(Step(at, kind, _KINDS[kind](draw), seconds, draw.random()))
-    return sorted(steps if of else [*steps, *_dozes(random.Random(f"dozes {seed}"), begin, end)])
+    if of:
+        return sorted(steps)
+    steps += _dozes(random.Random(f"dozes {seed}"), begin, end)
+    if has_remakes(seed):
+        steps += _kills(random.Random(f"kills {seed}"), begin, end)
+    return sorted(steps)
 
 
 def _dozes(draw: random.Random, begin: float, end: float) -> list[Step]:
     count = draw.randint(1, 6) if draw.random() < _DOZING_SHARE else 0
     return [Step(draw.uniform(begin, end), DOZE, DECIDING, _LONG, draw.random()) for _ in range(count)]
+
+
+def _kills(draw: random.Random, begin: float, end: float) -> list[Step]:
+    """Draw kills of brokers that start again at once: for a topic that is made again and again."""
+    return [
+        Step(draw.uniform(begin, end), "kill", _node(draw), draw.uniform(_SHORT, 1.0))
+        for _ in range(draw.randint(2, 8))
+    ]
 
 
 def _node(draw: random.Random) -> str:

@@ -20,11 +20,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from odradek.broker.metadata.store.store import Batch
+from tests.simulation import remakes
 from tests.simulation.cluster import NODE_IDS, Cluster
 from tests.simulation.history import History, Partition
 from tests.simulation.invariants import LED_SECONDS, Invariants
 from tests.simulation.members import ClassicMember, ConsumerMember
 from tests.simulation.nemesis import Nemesis, Step, draw_schedule
+from tests.simulation.remakes import Remaker, has_remakes
 from tests.simulation.state import StoredState
 from tests.simulation.workload import Workload
 from tests.simulation.world import EndlessLoopError, World
@@ -79,7 +81,9 @@ class _Run:
         self.protocol = random.Random(f"protocol {seed}").choice((ClassicMember, ConsumerMember))
         self.versions = random.Random(f"versions {seed}").choices((1, 2), k=2)
         self.atomic: list[Partition] = []
+        self.has_remakes = has_remakes(seed)
         properties = {"log.flush.interval.messages": "1"} if self.is_synced else {}
+        properties |= remakes.PROPERTIES if self.has_remakes else {}
         self.cluster = cluster = Cluster(world, self._changed, properties)
         self.invariants = Invariants(cluster, self.state, world.fail)
         self.history = History(world.fail)
@@ -159,6 +163,7 @@ class _Run:
         while self.world.now < end:
             self.world.run(min(end, self.world.now + _CHECK_SECONDS))
             self.invariants.check()
+            self.invariants.check_starts(self.history)
 
     async def _set_up(self) -> None:
         workload = self.workload
@@ -173,6 +178,8 @@ class _Run:
         workload.start(workload.commit("g", plain, PLAIN))
         workload.start_members("members", MEMBERS, self.protocol, (PLAIN, plain, 2))
         workload.start(workload.administrate(BRIEF))
+        if self.has_remakes:
+            workload.start(Remaker(workload, self.cluster.new_client("remaker")).run())
 
     async def _finish_writing(self) -> None:
         before = self.workload.acknowledged
@@ -189,7 +196,7 @@ class _Run:
         for partition, history in self.history.partitions.items():
             if partition not in self.state.partitions or partition in self.atomic:
                 continue
-            offset = 0
+            offset = history.start
             while offset < history.acknowledged_end:
                 offset = await self.workload.read_once(client, partition, offset)
         client.close()

@@ -7,6 +7,7 @@
 | transactional producers, a reader of committed records | see `transactions` |
 | members of one group | own its partitions in turn, and commit (`members`): of one protocol in a run |
 | committer | commits a growing offset, and fetches it |
+| remaker | does so at once, in some runs (`remakes`) |
 | administrator | creates a topic, has it written, deletes it, and creates it again under the same name |
 """
 
@@ -76,7 +77,7 @@ class Workload:
         self.is_over = False
         self.acknowledged = 0
         self._new_client = new_client
-        self._fail = fail
+        self.fail = fail
         self._tasks: list[asyncio.Task[None]] = []
         self._values = count()
         self._producers: list[TransactionalProducer] = []
@@ -88,7 +89,7 @@ class Workload:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._fail(f"a client failed: {error!r}")
+            self.fail(f"a client failed: {error!r}")
 
     async def acknowledges_more(self, than: int, seconds: float) -> bool:
         """Return whether a write is acknowledged before the time is over."""
@@ -142,16 +143,20 @@ class Workload:
             await client.pause(4.0)
             writing.cancel()
             await asyncio.gather(writing, return_exceptions=True)
-            request = DeleteTopicsRequest([DeleteTopicState(None, topic_id)], timeout_ms=2000)
-            while topic_id not in self.history.deleted:
-                answer = await client.ask(client.any_node(), request, DeleteTopicsResponse)
-                row = None if answer is None else only(answer.responses)
-                if row is not None and row.error_code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID):
-                    if row.error_code == ErrorCode.NONE:
-                        self.history.deleted.add(topic_id)
-                    break
-                await client.pause(0.3)
+            await self.delete(client, topic_id)
             await client.pause(1.0)
+
+    async def delete(self, client: Client, topic_id: bytes) -> None:
+        """Delete a topic, whatever it takes."""
+        request = DeleteTopicsRequest([DeleteTopicState(None, topic_id)], timeout_ms=2000)
+        while topic_id not in self.history.deleted:
+            answer = await client.ask(client.any_node(), request, DeleteTopicsResponse)
+            row = None if answer is None else only(answer.responses)
+            if row is not None and row.error_code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID):
+                if row.error_code == ErrorCode.NONE:
+                    self.history.deleted.add(topic_id)
+                break
+            await client.pause(0.3)
 
     # --------------------------------------------------------------------------------------------------------- writing
 
@@ -195,7 +200,7 @@ class Workload:
                     return int(row.base_offset)
                 client.forget_leader(*partition)
                 if row is not None and row.error_code in _FATAL:
-                    self._fail(f"producer of {self.history.names[topic_id]}-{index}: {ErrorCode(row.error_code).name}")
+                    self.fail(f"producer of {self.history.names[topic_id]}-{index}: {ErrorCode(row.error_code).name}")
                     return None
             await client.pause(0.2)
 
@@ -222,6 +227,7 @@ class Workload:
             max_wait_ms=200, min_bytes=1, topics=[FetchTopic(topic_id=topic_id, partitions=[wanted])]
         )
         known = self.history.partitions[partition].next_read
+        acknowledged = self.history.partitions[partition].acknowledged_end
         answer = await client.ask(leader.node_id, request, FetchResponse)
         if answer is None or answer.error_code or not answer.responses:
             client.forget_leader(*partition)
@@ -229,7 +235,7 @@ class Workload:
         row = only(only(answer.responses).partitions)
         if row.error_code:
             client.forget_leader(*partition)
-            if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and offset <= known:
+            if row.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and (offset <= known or offset < acknowledged):
                 self.history.out_of_range(partition, offset)
             return offset
         return self.history.read(partition, offset, _records(row.records))
@@ -241,7 +247,7 @@ class Workload:
         history, numbers = self.history.transactions, count()
         for number, version in enumerate(versions):
             client = self._new_client(f"transactional-{number}")
-            producer = TransactionalProducer(client, history, (name, partitions), numbers, version, self._fail)
+            producer = TransactionalProducer(client, history, (name, partitions), numbers, version, self.fail)
             self._producers.append(producer)
             self.start(producer.run(lambda: self.is_over))
         reader = CommittedReader(self._new_client("committed-reader"), history, partitions)
@@ -275,7 +281,7 @@ class Workload:
     # ---------------------------------------------------------------------------------------------------------- groups
 
     def start_members(self, name: str, count: int, protocol: type[GroupMember], topic: tuple[str, bytes, int]) -> None:
-        group = self.history.owned_groups[name] = OwnedGroup(name, self._fail)
+        group = self.history.owned_groups[name] = OwnedGroup(name, self.fail)
         for number in range(count):
             client = self._new_client(f"member-{number}")
             self.start(protocol(client, group, topic, lambda: self.is_over).run())
@@ -301,7 +307,7 @@ class Workload:
                 return
             done = False
             while not done:
-                coordinator = coordinator if coordinator is not None else await self._coordinator(client, group)
+                coordinator = coordinator if coordinator is not None else await self.coordinator(client, group)
                 if coordinator is None:
                     await client.pause(0.3)
                     continue
@@ -319,7 +325,7 @@ class Workload:
                 await self.check_group(client, coordinator, group, topic)
             await client.pause(0.8)
 
-    async def _coordinator(self, client: Client, group: str) -> int | None:
+    async def coordinator(self, client: Client, group: str) -> int | None:
         request = FindCoordinatorRequest(coordinator_keys=[group])
         answer = await client.ask(client.any_node(), request, FindCoordinatorResponse)
         row = None if answer is None else only(answer.coordinators)
@@ -343,10 +349,10 @@ class Workload:
         """Check every group; return when each has been answered."""
         client = self._new_client("checker")
         for group in self.history.groups:
-            coordinator = await self._coordinator(client, group)
+            coordinator = await self.coordinator(client, group)
             while coordinator is None or not await self.check_group(client, coordinator, group, topic):
                 await client.pause(0.3)
-                coordinator = await self._coordinator(client, group)
+                coordinator = await self.coordinator(client, group)
         for owned in self.history.owned_groups.values():
             while not await self._check_owned(client, owned, topic):
                 await client.pause(0.3)
@@ -354,7 +360,7 @@ class Workload:
 
     async def _check_owned(self, client: Client, group: OwnedGroup, topic: str) -> bool:
         """Fetch all offsets of a group, and compare; return False if it was not answered."""
-        coordinator = await self._coordinator(client, group.name)
+        coordinator = await self.coordinator(client, group.name)
         indexes = sorted(group.partitions)
         if coordinator is None or not indexes:
             return not indexes
