@@ -9,6 +9,7 @@
 | reordered | the offsets of a reader did not rise |
 | torn transaction | some records of a transaction are in the log and others are not |
 | inconsistent committed offset | a group's offset is not that of its last committed transaction |
+| stuck transaction | a decided transaction did not end, although the leaders of its partitions were alive |
 | failed client | a client that nobody fenced got an error, or could not go on |
 """
 
@@ -39,6 +40,7 @@ def find_anomalies(history: History) -> list[Anomaly]:
         _inconsistent_offsets(history),
         _reordered(history),
         _inconsistent_committed_offsets(history),
+        (Anomaly("stuck transaction", what) for what in history.stuck),
         (Anomaly("failed client", what) for what in history.failures),
     )
     return list(dict.fromkeys(found))

@@ -56,7 +56,7 @@ class History:
 
     `committed_offsets` has the commits and reads of each group, whose one client has one request at a time; a read
     after a commit of unknown outcome follows the fencing of its producer. `failures` says what clients could not do
-    although nobody fenced them.
+    although nobody fenced them, `stuck` which transactions were decided and did not end.
     """
 
     transactions: list[Transaction] = field(default_factory=list)
@@ -64,3 +64,4 @@ class History:
     final: list[Seen] | None = None
     committed_offsets: dict[str, list[CommittedOffset]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)

@@ -80,5 +80,9 @@ def test_what_a_client_could_not_do_is_found() -> None:
     assert {anomaly.kind for anomaly in find_anomalies(History(failures=["stuck"]))} == {"failed client"}
 
 
+def test_a_transaction_that_does_not_end_is_found() -> None:
+    assert {anomaly.kind for anomaly in find_anomalies(History(stuck=["one"]))} == {"stuck transaction"}
+
+
 def test_without_the_whole_log_no_write_is_lost() -> None:
     assert find_anomalies(History([COMMITTED], {"reader": [A]})) == []

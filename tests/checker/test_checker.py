@@ -9,6 +9,7 @@ import pytest
 
 from tests.checker.analysis import find_anomalies
 from tests.checker.history import Outcome
+from tests.checker.nemesis import OneServer
 from tests.checker.workload import Workload
 from tests.interop.conftest import KINDS
 
@@ -19,7 +20,7 @@ def test_transactions_are_whole_although_the_server_is_killed_and_paused(
 ) -> None:
     server = KINDS[request.config.getoption("--server")](tmp_path).start()
     try:
-        history = Workload(server, seed=1, faults=3).run()
+        history = Workload(OneServer(server), seed=1, faults=3).run()
     finally:
         server.kill()
 

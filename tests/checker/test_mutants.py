@@ -14,6 +14,7 @@ import pytest
 from odradek.broker.replication import partition
 from tests.checker.analysis import find_anomalies
 from tests.checker.mutants import MUTANTS, mutated
+from tests.checker.nemesis import OneServer
 from tests.checker.workload import LATE_REQUESTS, PRODUCERS, Producers, Workload
 from tests.peers import odradek
 
@@ -66,7 +67,7 @@ def kinds(name: str, seed: int, directory: Path) -> set[str]:
     server = mutated(odradek.prepare(directory), name).start()
     faults = int(HOW[name].producers is PRODUCERS)
     try:
-        history = Workload(server, seed, faults, SECONDS, HOW[name].producers, HOW[name].transactions).run()
+        history = Workload(OneServer(server), seed, faults, SECONDS, HOW[name].producers, HOW[name].transactions).run()
     finally:
         server.kill()
     return {anomaly.kind for anomaly in find_anomalies(history)}

@@ -1,4 +1,4 @@
-"""One seeded run: producers with transactions, a reader and faults, against a server process.
+"""One seeded run: producers with transactions, a reader and faults, against a server process or a cluster.
 
 Producers of both versions of the protocol share transactional ids, so that they fence each other; a producer that fails
 is replaced. The schedule of the faults and the contents of the transactions come from the seed; what happens at the
@@ -17,6 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.checker.history import History, Seen, Transaction
 from tests.checker.late_requests import SOURCE, SOURCE_PARTITIONS, produce_late
+from tests.checker.nemesis import Nemesis
 from tests.checker.producers import (
     PARTITIONS,
     QUICK,
@@ -28,7 +29,7 @@ from tests.checker.producers import (
     produce_as_confluent,
     quiet_bundled_clients,
 )
-from tests.peers.server import Server
+from tests.peers.transactional.decided import stuck
 
 Producers = Sequence[tuple[str, Callable[[Run], None]]]
 PRODUCERS: Producers = (
@@ -39,10 +40,15 @@ PRODUCERS: Producers = (
     ("four", produce_late),
 )
 """The transactional id of each producer, and its client."""
+IN_CLUSTER = PRODUCERS[:-1]
+"""Without the producer with late requests, which knows one broker."""
 LATE_REQUESTS = PRODUCERS[-1:]
 """Only the producer with late requests: it sends many transactions in a short time."""
 
 
+_DECIDED_SECONDS = 30.0
+"""The seconds that a transaction may be in PrepareCommit or PrepareAbort while nothing is disturbed. It takes some
+milliseconds, and after a fault the time until a coordinator has loaded its partition."""
 _STUCK = (TimeoutError, KafkaException)
 """The errors of clients that cannot go on."""
 
@@ -52,7 +58,7 @@ class Workload:
 
     def __init__(
         self,
-        server: Server,
+        nemesis: Nemesis,
         seed: int,
         faults: int,
         timeout: float = 120.0,
@@ -61,7 +67,7 @@ class Workload:
     ) -> None:
         """`timeout`: the seconds after which it is an error that nothing goes on. `transactions` follow the faults."""
         self.history = History()
-        self._server = server
+        self._nemesis = nemesis
         self._random = Random(seed)
         self._faults = faults
         self._timeout = timeout
@@ -78,14 +84,14 @@ class Workload:
 
         Raises the error of a client that is none of Kafka.
         """
-        admin = AdminClient({"bootstrap.servers": self._server.bootstrap}, **QUIET)
-        topics = [NewTopic(TOPIC, PARTITIONS, 1), NewTopic(SOURCE, SOURCE_PARTITIONS, 1)]
+        admin = AdminClient({"bootstrap.servers": self._nemesis.bootstrap}, **QUIET)
+        topics = [NewTopic(TOPIC, PARTITIONS), NewTopic(SOURCE, SOURCE_PARTITIONS)]
         for created in admin.create_topics(topics).values():
             created.result(self._timeout)
         threads = [threading.Thread(target=self._guarded, args=(self._read,))]
         for number, (transactional_id, produce) in enumerate(self._producers):
             run = Run(
-                self._server.bootstrap,
+                self._nemesis.bootstrap,
                 transactional_id,
                 f"{number}",
                 Random(self._random.randrange(2**32)),
@@ -114,7 +120,7 @@ class Workload:
         """End the transactions that are open, and read everything."""
         try:
             for transactional_id, _ in self._producers:
-                end_open(self._server.bootstrap, transactional_id, self._timeout)
+                end_open(self._nemesis.bootstrap, transactional_id, self._timeout)
             self.history.final = list(self._read_all())
         except _STUCK as error:
             self._fail(error)
@@ -143,19 +149,23 @@ class Workload:
             self._fail(error)
 
     def _disturb(self) -> None:
-        """Kill or pause the server after some more transactions, each time."""
+        """Do a fault after some more transactions, each time."""
         for _ in range(self._faults):
             self._await_transactions(self._random.randrange(5, 30))
             if self._over.is_set():
                 return
-            if self._random.random() < 0.7:
-                self._server.kill()
-                self._server.start()
-            else:
-                self._server.pause()
-                self._over.wait(self._random.uniform(0.0, 1.0))
-                self._server.resume()
+            self._nemesis.strike(self._random, self._over)
+            self._await_decided()
         self._await_transactions(self._transactions)
+
+    def _await_decided(self) -> None:
+        """Let the transactions that are decided now end, while nothing is disturbed; note those that do not."""
+        try:
+            late = stuck(self._nemesis.servers, min(self._timeout, _DECIDED_SECONDS))
+        except _STUCK as error:
+            self._fail(error)
+        else:
+            self.history.stuck += sorted(map(str, late))
 
     def _await_transactions(self, more: int) -> None:
         with self._progress:
@@ -166,7 +176,7 @@ class Workload:
 
     def _read(self) -> None:
         seen = self.history.reads.setdefault("reader", [])
-        with closing(_consumer(self._server, {})) as consumer:
+        with closing(_consumer(self._nemesis.bootstrap, {})) as consumer:
             consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
             while not self._over.is_set():
                 message = consumer.poll(0.1)
@@ -175,7 +185,7 @@ class Workload:
 
     def _read_all(self) -> Iterator[Seen]:
         ended: set[int] = set()
-        with closing(_consumer(self._server, {"enable.partition.eof": True})) as consumer:
+        with closing(_consumer(self._nemesis.bootstrap, {"enable.partition.eof": True})) as consumer:
             consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
             while len(ended) < PARTITIONS:
                 message = consumer.poll(self._timeout)
@@ -187,9 +197,9 @@ class Workload:
                     ended.add(message.partition())
 
 
-def _consumer(server: Server, more: dict[str, object]) -> Consumer:
+def _consumer(bootstrap: str, more: dict[str, object]) -> Consumer:
     properties = {
-        "bootstrap.servers": server.bootstrap,
+        "bootstrap.servers": bootstrap,
         "group.id": "unused",
         "enable.auto.commit": False,
         "isolation.level": "read_committed",

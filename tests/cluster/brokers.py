@@ -28,6 +28,10 @@ GROUP, TRANSACTION = 0, 1
 LIMIT = 120.0
 """Seconds until a condition must hold. All take a few seconds on a machine that is not busy."""
 
+DOZE_SECONDS = 1.65
+"""etcd grants a session of 3 s a lease of 2 s and renews it every 0.4 s: after this time it is no longer certain that
+the broker is registered, but it is."""
+
 _PAUSE = 0.05
 _ANSWER = 20.0
 
@@ -82,6 +86,12 @@ class Brokers:
     def resume(self, node_id: int) -> None:
         self.servers[node_id].resume()
         self._paused.discard(node_id)
+
+    def doze(self, node_id: int) -> None:
+        """Pause a broker for longer than its session is certain, and shorter than its session."""
+        self.pause(node_id)
+        threading.Event().wait(DOZE_SECONDS)
+        self.resume(node_id)
 
     def heal(self) -> None:
         """Start and resume what does not run."""
@@ -161,8 +171,10 @@ def wait_until(condition: Callable[[], T | None], describe: Callable[[], str] = 
 
 
 @contextmanager
-def running(directory: Path, **properties: str) -> Iterator[Brokers]:
-    """Start three members of etcd and three brokers; kill them at the end."""
+def running(
+    directory: Path, changed: Callable[[Server], Server] = lambda server: server, **properties: str
+) -> Iterator[Brokers]:
+    """Start three members of etcd and three brokers, each `changed` first; kill them at the end."""
     with etcd.running(3) as members:
         common = {
             "metadata.etcd.endpoints": ",".join(each.split("://")[-1] for each in members.endpoints),
@@ -174,7 +186,9 @@ def running(directory: Path, **properties: str) -> Iterator[Brokers]:
             **{name.replace("_", "."): text for name, text in properties.items()},
         }
         servers = {
-            node_id: odradek.prepare(directory / str(node_id), {**common, "node.id": str(node_id), "broker.rack": rack})
+            node_id: changed(
+                odradek.prepare(directory / str(node_id), {**common, "node.id": str(node_id), "broker.rack": rack})
+            )
             for node_id, rack in enumerate(RACKS, 1)
         }
         try:
