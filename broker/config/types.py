@@ -61,6 +61,8 @@ def invalid_value(name: str, text: str, error: InvalidValueError, *, sensitive: 
 
     A text that is no number is also answered with the unit of the property and an example.
     """
+    if error.value == "":  # an item of a list: Kafka's `ValidList`
+        return f"Configuration '{name}' values must not be empty."
     shown = "[hidden]" if sensitive else text if error.value is None else error.value
     return f"Invalid value {shown} for configuration {name}: {problem_of(name, error)}"
 

@@ -5,10 +5,11 @@
 | SET | the value |
 | DELETE | unset for the resource: the next source counts, in the end the default |
 | APPEND | the list with the items of the value that it lacked, at its end |
-| SUBTRACT | the list without the items of the value |
+| SUBTRACT | the list without the items of the value; of equal items the first one goes |
 
 APPEND and SUBTRACT start from the value of the resource itself, else from the property's default. They are only valid
-for lists. `current_config` has what holds after a change.
+for lists, whose items are compared as they are written, with their white space. `current_config` has what holds after a
+change. Source: Kafka's `ConfigurationControlManager`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from odradek.broker.config.ignored_properties import IgnoredProperty, reason_ign
 from odradek.broker.config.listener_config import PREFIX, listener_property
 from odradek.broker.config.property import SecuredProperty, attribute_name
 from odradek.broker.config.topic_config import TOPIC_PROPERTIES, validate
-from odradek.broker.config.types import InvalidValueError, Type, TypeCode, invalid_value, parse_list
+from odradek.broker.config.types import InvalidValueError, Type, TypeCode, invalid_value
 from odradek.broker.metadata.administration.topic_names import check_name
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Cmp, Delete, Op, Put, still
@@ -150,11 +151,23 @@ def _changed_list(present: str | None, change: Change, value: str, schema: Schem
             f"Can't {change.operation.name} to key {change.name} because its type is not LIST.",
         )
     kind, default = found
-    items = [item for item in parse_list(present if present is not None else kind.text(default) or "") if item]
-    given = parse_list(value)
-    if change.operation is Operation.APPEND:
-        return ",".join([*items, *(item for item in dict.fromkeys(given) if item not in items)])
-    return ",".join(item for item in items if item not in given)
+    items = [item for item in _split(present if present is not None else kind.text(default) or "") if item]
+    for item in _split(value):
+        if change.operation is Operation.SUBTRACT and item in items:
+            items.remove(item)
+        elif change.operation is Operation.APPEND and item not in items:
+            items.append(item)
+    return ",".join(items)
+
+
+def _split(text: str) -> list[str]:
+    """Return the items as Java's `split(",")` does: with their white space, without empty ones at the end.
+
+    The empty text has one empty item, which an APPEND adds: most properties then refuse the list.
+    """
+    if not text:
+        return [""]
+    return text.rstrip(",").split(",") if text.strip(",") else []
 
 
 def _topic_schema(name: str) -> tuple[Type[Any], Any] | None:

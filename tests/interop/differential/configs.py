@@ -14,6 +14,7 @@ from tests.interop.differential.playing import Step, accepted
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
+REPLICAS = "leader.replication.throttled.replicas"
 
 Operation = tuple[str, int, str | None]
 
@@ -70,6 +71,21 @@ OF_TOPICS = [
     change(TOPIC, "configured", ("cleanup.policy", SUBTRACT, "delete")),
     change(TOPIC, "configured", ("cleanup.policy", SUBTRACT, "compact")),
     describe(TOPIC, "configured", "cleanup.policy"),
+    change(TOPIC, "configured", ("cleanup.policy", SET, "compact,delete")),
+    change(TOPIC, "configured", ("cleanup.policy", APPEND, "")),
+    change(TOPIC, "configured", ("cleanup.policy", SUBTRACT, "")),
+    change(TOPIC, "configured", ("cleanup.policy", SUBTRACT, "compact, delete")),
+    describe(TOPIC, "configured", "cleanup.policy"),
+    change(TOPIC, "configured", ("cleanup.policy", APPEND, ",compact")),
+    change(TOPIC, "configured", ("cleanup.policy", APPEND, "compact,,")),
+    change(TOPIC, "configured", ("cleanup.policy", SUBTRACT, "delete")),
+    change(TOPIC, "configured", ("cleanup.policy", APPEND, " delete")),
+    describe(TOPIC, "configured", "cleanup.policy"),
+    change(TOPIC, "configured", (REPLICAS, SET, "0:1,0:1")),
+    change(TOPIC, "configured", (REPLICAS, SUBTRACT, "0:1")),
+    change(TOPIC, "configured", (REPLICAS, APPEND, "1:1")),
+    describe(TOPIC, "configured", REPLICAS),
+    change(TOPIC, "configured", (REPLICAS, DELETE, None)),
     change(TOPIC, "configured", ("cleanup.policy", DELETE, None)),
     change(TOPIC, "configured", ("cleanup.policy", SUBTRACT, "delete"), validate_only=True),
     change(TOPIC, "configured", ("retention.ms", APPEND, "5")),
