@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from odradek.broker.coordinator.classic_group.events import Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
 from odradek.broker.coordinator.classic_group.rebalance import ClassicSettings
 from odradek.broker.coordinator.consumer_group.consumer_protocol import write_assignment
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat, ExpressionsResolved
@@ -20,7 +20,11 @@ from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicIm
 from odradek.protocol.codec import encode
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from odradek.protocol.stored_records.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from odradek.protocol.stored_records.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+)
 
 TOPIC_ID = b"t" * 16
 TOPIC = TopicImage("t", TOPIC_ID, [PartitionImage(1, 0, [1], {1: 1}, 0)] * 4)
@@ -37,6 +41,7 @@ class Place:
         self.migration = Migration(lambda _: self.settings, classic, lambda: IMAGE)
         self.group: Any = self.migration.classic_group("g", 0)
         self.log: list[CoordinatorRecord] = []
+        self.now_ms = 1
 
     def take(self, effects: Effects) -> list[Any]:
         """Carry out the effects as the coordinator does; return the replies."""
@@ -51,7 +56,7 @@ class Place:
         return replies
 
     def handle(self, event: Any) -> list[Any]:
-        return self.take(self.group.handle(event, 0))
+        return self.take(self.group.handle(event, self.now_ms))
 
     def join(
         self,
@@ -104,6 +109,11 @@ class Place:
 
 
 ALL_FOUR = write_assignment({TOPIC_ID: range(4)}, IMAGE, SUBSCRIPTION)
+
+
+def subscription_of_owner(partitions: list[int]) -> bytes:
+    subscription = ConsumerProtocolSubscription(["t"], owned_partitions=[TopicPartition("t", partitions)])
+    return b"\0\1" + bytes(encode(subscription, 1))
 
 
 def test_members_of_an_upgraded_group_keep_their_partitions() -> None:
@@ -208,15 +218,46 @@ def test_a_group_whose_assignor_has_user_data_is_not_upgraded() -> None:
         place.heartbeat("new")
 
 
-def test_members_of_the_classic_protocol_leave_a_consumer_group_one_by_one() -> None:
+def test_leave_group_removes_members_of_both_protocols() -> None:
     place = Place()
     place.form(ALL_FOUR)
     place.heartbeat("new")
-    leaving = (Leaving("old", None, ""), Leaving("new", None, ""), Leaving("nobody", None, ""))
-    (left,) = place.handle(Leave(PendingReply(), leaving))
-    codes = [row.error_code for row in left.members]
-    assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.UNKNOWN_MEMBER_ID]
-    assert place.known() == {"new"}
+    place.heartbeat("static", instance_id="i")
+    leaving = [("old", None), ("new", None), ("nobody", None), ("old", None), ("", "i"), ("other", "i"), ("", "no")]
+    (left,) = place.handle(Leave(PendingReply(), tuple(Leaving(*each, "") for each in leaving)))
+    assert [row.error_code for row in left.members] == [
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    assert place.known() == set()
+    assert place.group.state == "Empty"
+    deleted = [
+        record.key.member_id for record in place.log if record.value is None and hasattr(record.key, "member_id")
+    ]
+    assert sorted(deleted) == sorted(["old", "new", "static"] * 3)
+
+
+def test_a_classic_member_is_answered_while_the_next_target_waits_for_its_interval() -> None:
+    place = Place()
+    place.form(ALL_FOUR)
+    place.heartbeat("new")
+    place.settings = msgspec.structs.replace(place.settings, assignment_interval_ms=1000)
+    for owned in ([0, 1, 2, 3], [0, 1]):  # gives up what the new member gets
+        (joined,) = place.join("old", subscription_of_owner(owned))
+    place.heartbeat("another")
+    state = place.group.group_state
+    assert (joined.generation_id, state.group_epoch, state.target_epoch) == (2, 3, 2)
+
+    (synced,) = place.handle(Sync(PendingReply(), 2, "old", None, None, None, {}))
+    (beaten,) = place.handle(Heartbeat(PendingReply(), 2, "old", None))
+
+    assert (synced.error_code, synced.assignment != b"") == (ErrorCode.NONE, True)
+    assert beaten.error_code == ErrorCode.NONE
 
 
 def test_the_group_is_downgraded_when_its_last_such_member_comes_back_with_the_classic_protocol() -> None:

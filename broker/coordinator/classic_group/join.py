@@ -6,7 +6,7 @@
 | no id, a new instance id | a new member |
 | no id, version 4 or later | gets an id to come back with (KIP-394); it is not a member until then |
 | no id, earlier versions | a new member |
-| an id that was given out | a new member |
+| an id that was given out | a new member; with an instance id UNKNOWN_SERVER_ERROR, as in Kafka |
 | the id of a member | `state_table` says |
 
 A new member that is parked may be a client that is gone, so its session ends after five minutes. A static member that
@@ -36,6 +36,10 @@ NEW_MEMBER_TIMEOUT_MS = 5 * 60 * 1000
 """The time after which a parked new member counts as gone (Kafka's `GROUP_NEW_MEMBER_JOIN_TIMEOUT_MS`)."""
 
 
+_WITHOUT_ID = frozenset({ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.UNKNOWN_SERVER_ERROR})
+"""The errors whose response has no member id."""
+
+
 class Replacement(msgspec.Struct, frozen=True):
     """Follow-up of the return of a static member to a stable group."""
 
@@ -58,7 +62,7 @@ class Joining:
         has_id = bool(join.member_id)
         error = self._join_error(join)
         if error is not None:
-            member_id = "" if error is ErrorCode.GROUP_MAX_SIZE_REACHED else join.member_id
+            member_id = "" if error in _WITHOUT_ID else join.member_id
             effects.replies.append((join.pending_reply, join_error(error, member_id)))
         elif has_id:
             self._join_with_id(join, effects)
@@ -86,7 +90,9 @@ class Joining:
             is_consistent = join.protocol_type == state.protocol_type and state.members.supports_any(join.protocols)
         if not is_consistent:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-        if not join.member_id or join.member_id in state.members.pending:
+        if join.member_id in state.members.pending:
+            return None if join.group_instance_id is None else ErrorCode.UNKNOWN_SERVER_ERROR
+        if not join.member_id:
             return None
         return state.member_error(join.member_id, join.group_instance_id)
 

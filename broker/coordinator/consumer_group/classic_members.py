@@ -10,7 +10,7 @@ broker assigns, and each member goes through the states of `member` by rejoining
 | Heartbeat | restarts the session; REBALANCE_IN_PROGRESS when the member must rejoin to take its next step |
 | LeaveGroup | leaves (`departure`) |
 
-A member must rejoin when the group has a newer epoch, when it must revoke partitions, and when the partitions that it
+A member must rejoin when the group has a newer target, when it must revoke partitions, and when the partitions that it
 waits for are free. The first REBALANCE_IN_PROGRESS starts its join timer. Source: KIP-848, Kafka's
 `classicGroupJoinToConsumerGroup` and its neighbours.
 """
@@ -107,7 +107,7 @@ def sync(state: GroupState, event: Sync, image: MetadataImage) -> Effects:
             f"Member {member.member_id} has joined with {consumer_protocol.NAME} {protocol.name}.",
         )
     effects = Effects()
-    if state.group_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    if state.target_epoch > member.member_epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         _expect_rejoin(state, member, effects)
         response = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     else:
@@ -128,7 +128,7 @@ def heartbeat(state: GroupState, event: Heartbeat) -> Effects:
     _check_generation(member, event.generation_id)
     effects = Effects(timers={session_timer(member.member_id): classic.session_timeout_ms})
     is_rejoin_due = (
-        member.member_epoch < state.group_epoch
+        member.member_epoch < state.target_epoch
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or (member.state is MemberState.UNRELEASED_PARTITIONS and not _waits_for_others(state, member))
     )
@@ -140,16 +140,18 @@ def heartbeat(state: GroupState, event: Heartbeat) -> Effects:
 
 
 def leave(state: GroupState, event: Leave, image: MetadataImage, downgrade: departure.Downgrade) -> Effects:
-    """Remove the members; the response has a row for each."""
-    rows, gone = [], []
+    """Remove the members, of either protocol: an administrator may; the response has a row for each."""
+    rows = []
+    gone: dict[str, ConsumerMember] = {}
     for leaving in event.members:
         code = ErrorCode.NONE
         try:
-            gone.append(_leaving_member(state, leaving))
+            member = _leaving_member(state, leaving)
+            gone[member.member_id] = member
         except KafkaError as error:
             code = error.code
         rows.append(MemberResponse(leaving.member_id, leaving.group_instance_id, code))
-    effects = departure.fence(state, gone, image, "it left", downgrade) if gone else Effects()
+    effects = departure.fence(state, tuple(gone.values()), image, "it left", downgrade) if gone else Effects()
     effects.replies.append((event.pending_reply, LeaveGroupResponse(members=rows)))
     return effects
 
@@ -209,7 +211,7 @@ def _leaving_member(state: GroupState, leaving: Leaving) -> ConsumerMember:
     if instance_id is not None and not member_id:
         # An admin removes a static member, whatever its member id.
         member_id = state.static_member_ids.get(instance_id, "")
-    return _classic_member(state, member_id, instance_id)[0]
+    return checks.known_member(state, member_id, instance_id)
 
 
 def _check_generation(member: ConsumerMember, generation_id: int) -> None:

@@ -2,8 +2,9 @@
 
 A new expression matches nothing until it is resolved, in a thread, whose result is the event `ExpressionsResolved`.
 All expressions of a group are resolved together, so that they cause one rebalance. That is due if one of them is not
-resolved yet, if there are new topics, or ten minutes after the last time; but not while it is in progress, and not
-within ten seconds of the last time. They match topics that the client may describe whose request causes it.
+resolved yet or has no member any more, if there are new topics, or ten minutes after the last time; but not while it is
+in progress, and not within ten seconds of the last time. They match topics that the client may describe whose request
+causes it.
 Source: Kafka's `GroupMetadataManager.maybeUpdateRegularExpressions`.
 """
 
@@ -85,7 +86,7 @@ def _is_refresh_due(state: GroupState, patterns: frozenset[str], now_ms: int) ->
         return False
     last_revision = max(resolved.version for resolved in state.expressions.values())
     return (
-        len(patterns) != len(state.expressions)
+        patterns != state.expressions.keys()
         or last_revision < state.topics_added_at
         or now_ms > last_ms + MAX_REFRESH_INTERVAL_MS
     )

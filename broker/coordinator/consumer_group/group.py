@@ -161,8 +161,9 @@ class ConsumerGroup:
     def loaded(self, now_ms: int) -> Effects:
         """Give every member a whole session timeout, and members that are revoking their whole rebalance timeout."""
         effects = Effects()
-        # The metadata may have changed before the group was loaded.
+        # The metadata may have changed before the group was loaded, and new topics may have come.
         self.group_state.is_refresh_due = True
+        self.group_state.topics_added_at = self._image().revision
         session_timeout_ms = self._settings().session_timeout_ms
         for member in self.group_state.members.values():
             # As in Kafka, all get the timeout of the group; those of the classic protocol have their own later.

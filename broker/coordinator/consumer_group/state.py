@@ -84,7 +84,7 @@ class GroupState:
         self.has_subscription_metadata = False
         self.is_refresh_due = False  # a topic changed: the next heartbeat must compare the metadata
         self.is_resolving = False  # regular expressions are being matched
-        self.topics_added_at = 0  # the last revision of the metadata that had a new topic
+        self.topics_added_at = 0  # the last revision of the metadata that had, or may have had, a new topic
         self.must_rejoin: set[str] = set()  # members of the classic protocol whose join timer runs
         self.subscribers_by_pattern: Counter[str] = Counter()
         self.owners: dict[bytes, dict[int, str]] = {}

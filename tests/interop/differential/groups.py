@@ -253,6 +253,9 @@ STATIC_MEMBERS = [
     leave(STATIC, (0, "i")),
     leave(STATIC, ("", "nobody")),
     leave(STATIC, ("", "i")),
+    join(STATIC),  # gets a member id, which is then not a static member's
+    join(STATIC, 3, group_instance_id="i"),
+    leave(STATIC, (3, None)),
     describe(STATIC),
     delete(STATIC),
 ]
