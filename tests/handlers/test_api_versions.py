@@ -31,6 +31,7 @@ async def test_groups_of_the_consumer_protocol_are_a_finalized_feature(wire: Wir
     assert supported.get("group.version") == (None if version == 3 else (0, 1))
     assert supported.get("transaction.version") == (None if version == 3 else (0, 2))
     assert finalized["group.version"] == (1, 1)
+    assert finalized["metadata.version"] == (30, 30)  # 4.3-IV0
     assert response.finalized_features_epoch >= 0
 
 
@@ -39,7 +40,7 @@ async def test_transactions_are_a_finalized_feature(wire: Wire) -> None:
     response = await wire.ask(ApiVersionsRequest("x", "1"), 4)
 
     levels = {each.name: each.max_version_level for each in response.finalized_features}
-    assert levels == {"group.version": 1, "transaction.version": 2}
+    assert levels == {"group.version": 1, "transaction.version": 2, "metadata.version": 30}
 
 
 async def test_an_unknown_version_is_answered_in_version_0(wire: Wire) -> None:

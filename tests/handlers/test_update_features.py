@@ -86,6 +86,9 @@ async def test_version_0_only_raises_levels(wire: Wire) -> None:
         (NAME, 0, 4),
         ("group.version", 0, UPGRADE),
         ("group.version", 2, UPGRADE),
+        ("metadata.version", 0, SAFE),
+        ("metadata.version", 29, UPGRADE),
+        ("metadata.version", 32_000, UPGRADE),
     ],
 )
 async def test_one_bad_update_refuses_all(wire: Wire, version: int, name: str, level: int, kind: int) -> None:
@@ -99,6 +102,24 @@ async def test_one_bad_update_refuses_all(wire: Wire, version: int, name: str, l
     assert name in (response.error_message or name)
     assert response.results == [] or is_valid
     assert await finalized(wire) == (2 if is_valid else 1)
+
+
+async def test_the_metadata_version_may_be_set_to_what_it_is(wire: Wire) -> None:
+    update = FeatureUpdateKey("metadata.version", 30, upgrade_type=UPGRADE)
+
+    response = await wire.ask(UpdateFeaturesRequest(feature_updates=[update]), 2)
+
+    assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+
+
+@pytest.mark.usefixtures("only_here")  # Apache Kafka can lower it
+async def test_the_metadata_version_has_one_level(wire: Wire) -> None:
+    update = FeatureUpdateKey("metadata.version", 29, upgrade_type=SAFE)
+
+    response = await wire.ask(UpdateFeaturesRequest(feature_updates=[update]), 2)
+
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "only supports versions 30-30" in response.error_message
 
 
 @pytest.mark.usefixtures("only_here")  # Apache Kafka can switch the consumer protocol off
@@ -118,7 +139,7 @@ async def test_no_updates(wire: Wire) -> None:
 
 
 async def test_the_image_has_the_level(wire: Wire, broker: Broker) -> None:
-    assert broker.services.metadata.image.features == {"group.version": 1, NAME: 2}
+    assert broker.services.metadata.image.features == {"group.version": 1, NAME: 2, "metadata.version": 30}
 
     await change(wire, 1, SAFE)
 

@@ -43,6 +43,12 @@ def test_the_feature_tool_changes_levels(run: Run) -> None:
     assert "1 out of 1 operation(s) failed." in refused
 
 
+def test_the_feature_tool_shows_the_release(run: Run) -> None:
+    """Kafka's admin client reads it by `describeFeatures`, as Kafka UIs do."""
+    rows = re.findall(r"Feature: metadata.version\s+.*FinalizedVersionLevel: (\S+)", run("describe"))
+    assert rows == ["4.3-IV0"]
+
+
 def test_each_level_is_reached_from_its_neighbours_and_an_unknown_feature_is_refused(run: Run) -> None:
     assert run("downgrade", "--feature", f"{NAME}=1", "--dry-run") == f"{NAME} can be downgraded to 1.\n"
     assert run("downgrade", "--feature", f"{NAME}=0") == f"{NAME} was downgraded to 0.\n"

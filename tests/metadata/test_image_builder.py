@@ -373,6 +373,6 @@ async def test_levels_of_features_are_at_most_those_of_this_version() -> None:
     ]
 
     assert MetadataImage().transaction_version == 2
-    assert images[0].features == {"group.version": 1, "transaction.version": 1}
+    assert images[0].features == {"group.version": 1, "transaction.version": 1, "metadata.version": 30}
     assert (images[0].feature_levels["of.another.version"], images[0].features_revision) == (7, 1)
     assert images[1].transaction_version == 2
