@@ -10,8 +10,8 @@ that another level would change |
 
 The store has one value with the levels that were changed; every broker reads it from its image. Clients choose their
 transaction protocol by the level in ApiVersions. Programs for administrators read the release from `metadata.version`,
-and without it do not use IncrementalAlterConfigs, quotas or the descriptions of properties (kafbat's Kafka UI). They know
-the level 30, and not all know the later ones.
+and without it do not use IncrementalAlterConfigs, quotas or the descriptions of properties (kafbat's Kafka UI). They
+know the level 30, and not all know the later ones.
 """
 
 from __future__ import annotations
