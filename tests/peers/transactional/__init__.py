@@ -6,6 +6,7 @@
 | `confluent` | confluent-kafka: librdkafka |
 | `aiokafka`, `kafka_python` | the two clients in Python |
 | `raw` | single requests, with a version, id and epoch that the test chooses |
+| `decided` | the transactions that are decided and have not ended |
 
 A client makes transactional producers and members of a group. Every call waits for its end. All errors are
 `TransactionError` with the client's own as its cause, and `FencedError` if the producer must not be used any more.
