@@ -34,7 +34,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     is true when the client has closed its side, so that long work for it can stop. `principal` is who its requests act
     for; `decisions` are those of the authorizer, if there is one. `authentication` is None on a listener without SASL,
     and `is_authenticated` false until the client has shown who it is. `throttle_ms`: for how long it must not be read
-    after its next response, because a quota is over.
+    after its next response, because a quota is over. `answer_bytes`: those of its large answers that it has not taken.
     """
 
     listener_name: str
@@ -49,6 +49,7 @@ class ConnectionContext(msgspec.Struct, eq=False):
     decisions: Decisions | None = None
     throttle_ms: int = 0
     is_authenticated: bool = True
+    answer_bytes: int = 0
 
 
 class RequestContext(msgspec.Struct, eq=False):

@@ -7,6 +7,7 @@
 | `connections`, `connection`, `connection_state` | the open connections; one of them; its states |
 | `sasl_gate` | what a client may ask before it has authenticated |
 | `dispatch`, `routes`, `request_log` | from a request to its handler and back; the route of each API version |
+| `answer_memory` | the bytes of large answers, and their limits |
 | `connection_limits` | how many connections there may be, and how fast they may be made |
 | `flow_control`, `page_cache` | unsent bytes; whether a file is in memory |
 | `transport`, `tls_transport` | the seam to sockets, and its plain side; its side with TLS |

@@ -4,6 +4,7 @@
 |---|---|
 | the number of connections, and their rate | see `connection_limits` |
 | `queued.max.request.bytes` | waits while receiving a large request, except one at a time; see `may_receive` |
+| `queued.max.response.bytes` | may be closed if its answer is unread; see `answer_memory` |
 | `connections.max.idle.ms` | is closed after that time without progress; a parked request is not idleness |
 | `socket.request.receive.timeout.ms` | is closed if a request is not complete by then |
 | a share of all while it is not authenticated | the one that has not authenticated for longest is closed |
@@ -75,6 +76,7 @@ class Connections:
         self.limits = ConnectionLimits(config, most)
         config.on_change(self._config_changed)
         self.dispatcher = dispatcher
+        dispatcher.answer_memory.make_room = self._discard_answer
         self.clock = clock
         self.timers = waiting.timers(clock)
         self.loop = loop
@@ -205,6 +207,24 @@ class Connections:
             return True
         self._waiting[connection] = None
         return False
+
+    def _discard_answer(self, answered: ConnectionContext) -> bool:
+        """Close the connection that has taken nothing of its large answers for longest, but not the `answered` one.
+
+        Returns false if there is none.
+        """
+        unread = [
+            each
+            for each in self._connections
+            if each.unsent and each.context.answer_bytes and each.context is not answered
+        ]
+        if not unread:
+            return False
+        stuck = min(unread, key=lambda each: each.active_at)
+        reason = "its answer is unread, and all answers are over queued.max.response.bytes"
+        _LOG.warning("connection closed", peer=stuck.context.peer_address, reason=reason)
+        stuck.close(reason)
+        return True
 
     def muted(self, connection: Connection) -> None:
         """Let others receive: a connection that is not read for a while does not complete a large request."""

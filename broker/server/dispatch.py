@@ -36,9 +36,10 @@ from odradek.broker.request.context import CloseConnection, ConnectionContext, R
 from odradek.broker.request.handler import Handler, Result
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import ClientDisconnected, Steps, TimeSlices, is_steps
+from odradek.broker.server.answer_memory import AnswerBuffer, AnswerMemory
 from odradek.broker.server.flow_control import FileSlice, release_all
 from odradek.broker.server.request_log import REQUEST_LOG, log_request, request_fields
-from odradek.broker.server.routes import API_VERSIONS, Answers, Pending, Route, Routes
+from odradek.broker.server.routes import API_VERSIONS, Answers, Pending, Route, Routes, answer_size, as_refusal
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.codec import DECODING_ERRORS, ENCODING_ERRORS
 from odradek.protocol.errors import ErrorCode, KafkaError, LocalProtocolError, RemoteProtocolError
@@ -48,7 +49,6 @@ from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsRespon
 from odradek.protocol.schema import Message
 
 _LOG: Final = StructuredLogger(__name__)
-_pack_size_into: Final = SIZE_PREFIX.pack_into
 _CLOSING: Final = (RemoteProtocolError, CloseConnection, ClientDisconnected)
 _EXPECTED: Final = (KafkaError, *_CLOSING)
 _LONGEST_LABEL: Final = 256  # characters of a client's software name: it is stored, and a label of a series
@@ -57,6 +57,7 @@ MAX_BYTES_WITHOUT_RECORDS: Final = 1_048_576
 _LARGE_FRAME: Final = 64 * 1024
 """A request with more bytes is decoded in steps. A smaller one has at most 32,000 elements, some 10 ms."""
 _UNKNOWN_VERSION: Final = -1  # one label for all unknown versions
+_NOT_PENDING: Final[Any] = None  # the future of a request that has its result
 
 
 class Dispatcher:
@@ -70,7 +71,9 @@ class Dispatcher:
         clock: Clock,
         time_slices: TimeSlices | None = None,
         max_bytes_without_records: int = MAX_BYTES_WITHOUT_RECORDS,
+        answer_memory: AnswerMemory | None = None,
     ) -> None:
+        self.answer_memory = answer_memory or AnswerMemory()
         self.time_slices = time_slices or TimeSlices(clock)
         self._max_bytes_without_records = max_bytes_without_records
         self._large = min(_LARGE_FRAME, max_bytes_without_records)
@@ -114,25 +117,28 @@ class Dispatcher:
         metrics.versions[version] += 1
         started = answers.now
         result: Any
+        in_slices = False
         try:
             result = route.handle(self._services, context, request)
             if type(result) is not route.response and is_steps(result):
                 result = self._begin(route, result, context)
+                in_slices = not route.sends_file_slices
         except Exception as error:  # noqa: BLE001 - the one place that turns exceptions into responses
             result = self._error_response(route, metrics, context, request, error)
         answers.now = handled = self._monotonic()
         context.loop_seconds += handled - started
         if result is None or type(result) is route.response:
-            self._respond(route, metrics, context, request, result, answers)
+            is_encoded = in_slices and self.throttling is None and answers.encode_short(route, context, result)
+            if in_slices and not is_encoded:
+                pending = Pending(route, metrics, context, request, _NOT_PENDING, started, handled, True)
+                return self._answer(pending, result, answers)
+            self._respond(route, metrics, context, request, result, answers, is_encoded=is_encoded)
             answers.answered.append((metrics, received_at, started, handled, handled))
             if api_key == API_VERSIONS:
                 self._record_software(connection, request, result)
             return None
         self._metrics.requests_in_flight += 1
-        if isinstance(result, asyncio.Future):
-            return Pending(route, metrics, context, request, result, started, handled)
-        in_slices = not route.carries_records  # then the answer is short, or made in steps
-        future: asyncio.Future[Result] = self._task(result, context)
+        future, in_slices = self._future_of(route, result, context)
         return Pending(route, metrics, context, request, future, started, handled, in_slices)
 
     def refuse(self, frame: memoryview, connection: ConnectionContext, answers: Answers, code: ErrorCode) -> None:
@@ -154,6 +160,12 @@ class Dispatcher:
         if route is None:
             raise RemoteProtocolError(f"API key {api_key} version {version} is not served")
         return route
+
+    def _future_of(self, route: Route, result: Any, context: RequestContext) -> tuple[asyncio.Future[Any], bool]:
+        """Return the future of a response, and whether the response may be large."""
+        if isinstance(result, asyncio.Future):
+            return result, route.waits_for_others and not route.sends_file_slices  # a group's members may be many
+        return self._task(result, context), not route.carries_records  # of a Produce it is short
 
     def _task(self, work: Any, context: RequestContext) -> Any:
         """Start the rest of a request as a task, whose time is measured if clients have quotas."""
@@ -184,9 +196,14 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - as in dispatch
             pending.encoded = None
             result = self._error_response(route, pending.metrics, context, request, error)
+        return self._answer(pending, result, answers)
+
+    def _answer(self, pending: Pending, result: Any, answers: Answers) -> Pending | None:
+        route, context, request = pending.route, pending.context, pending.request
         if pending.encoded is None and pending.in_slices and result is not None:
             self._charge(context, request, result)
-            pending.encoded = bytearray(route.pack_response_start(0, context.correlation_id)), []
+            start = route.pack_response_start(0, context.correlation_id)
+            pending.encoded = AnswerBuffer(self.answer_memory, context.connection, start), []
             encoding = self._encode_in_steps(pending, result, *pending.encoded)
             if self.time_slices.advance(encoding) is None:
                 self._metrics.requests_in_flight += 1
@@ -261,27 +278,31 @@ class Dispatcher:
         return cast("Result", result)
 
     def _encode_in_steps(
-        self, pending: Pending, response: Message, out: bytearray, splices: list[tuple[int, FileSlice]]
+        self, pending: Pending, response: Message, out: AnswerBuffer, splices: list[tuple[int, FileSlice]]
     ) -> Steps[None]:
-        """Append a response to `out`, which has its header; replace one that cannot be encoded by an error response."""
-        route, context = pending.route, pending.context
-        start = len(out)
+        """Append a response to `out`, which has its header. An error response replaces one that cannot be sent."""
+        route, memory, start = pending.route, self.answer_memory, len(out)
+        is_bounded = not route.sends_file_slices  # fetch.max.bytes limits those
         try:
-            yield from route.encode_in_steps(response, out, splices)
-        except ENCODING_ERRORS as error:
-            release_all(splices)
+            for _ in route.encode_in_steps(response, out, splices):
+                memory.grow(out, is_bounded=is_bounded)
+                yield
+            memory.grow(out, is_bounded=is_bounded)
+            memory.check_size(answer_size(out, splices), is_bounded=is_bounded)
+        except (KafkaError, *ENCODING_ERRORS) as error:
+            route.release_slices(response)
             del out[start:], splices[:]
-            failure = _unencodable(error)
-            refusal = self._error_response(route, pending.metrics, context, pending.request, failure)
+            refusal = self._error_response(route, pending.metrics, pending.context, pending.request, as_refusal(error))
             assert refusal is not None
             response = refusal
             yield from route.encode_in_steps(response, out, splices)
+            memory.count(out)
         except BaseException:  # it will not be sent
             route.release_slices(response)
             raise
         route.count_errors(response, route.errors)
         if REQUEST_LOG.enabled_for(logging.DEBUG):
-            log_request(pending.metrics, context, self._monotonic())
+            log_request(pending.metrics, pending.context, self._monotonic())
 
     def _record_software(self, connection: ConnectionContext, request: Any, response: Any) -> None:
         if request.client_software_name and not connection.client_software_name and not response.error_code:
@@ -299,16 +320,20 @@ class Dispatcher:
         request: Message | None,
         response: Result,
         answers: Answers,
+        *,
+        is_encoded: bool = False,
     ) -> None:
         if self.throttling is not None:
             self._charge(context, request, response)
         if response is not None:
             try:
-                self._encode(route, context.correlation_id, response, answers)
-            except LocalProtocolError as error:
+                if not is_encoded:
+                    is_bounded = not route.sends_file_slices
+                    answers.encode(route, context, response, self.answer_memory, is_bounded=is_bounded)
+            except (KafkaError, LocalProtocolError) as error:
                 response = self._error_response(route, metrics, context, request, error)
                 assert response is not None
-                self._encode(route, context.correlation_id, response, answers)
+                answers.encode(route, context, response, self.answer_memory, is_bounded=False)
             route.count_errors(response, route.errors)
         if self.throttling is not None:
             self._charge_rest(context, request, answers)
@@ -327,23 +352,6 @@ class Dispatcher:
             now = self._monotonic()
             self.throttling.charge_time(context, request, context.loop_seconds + now - answers.now)
             answers.now = now
-
-    @staticmethod
-    def _encode(route: Route, correlation_id: int, response: Message, answers: Answers) -> None:
-        """Append a response with its size. Raises LocalProtocolError; `answers` is then unchanged."""
-        out, splices = answers.out, answers.splices
-        start, spliced = len(out), len(splices)
-        out += route.pack_response_start(0, correlation_id)  # the size is written afterwards
-        try:
-            route.encode(response, out, splices)
-        except ENCODING_ERRORS as error:
-            release_all(splices[spliced:])
-            del out[start:], splices[spliced:]
-            raise _unencodable(error) from error
-        size = len(out) - start - 4
-        if len(splices) > spliced:
-            size += sum(len(of) for _, of in splices[spliced:])
-        _pack_size_into(out, start, size)
 
     def _error_response(
         self, route: Route, metrics: ApiMetrics, context: RequestContext, request: Message | None, error: Exception
@@ -386,7 +394,3 @@ def _peer(route: Route, context: RequestContext) -> ConnectionContext | None:
 
 def _malformed(route: Route, version: int, error: Exception) -> RemoteProtocolError:
     return RemoteProtocolError(f"{route.request.__name__} version {version} is malformed: {error}")
-
-
-def _unencodable(error: Exception) -> LocalProtocolError:
-    return LocalProtocolError(f"a response cannot carry one of its values: {error}")

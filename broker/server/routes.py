@@ -10,9 +10,11 @@ from odradek.broker.metrics.counts.metrics import ApiMetrics, Metrics
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.handler import Handle, Handler, Interceptor, Result
 from odradek.broker.request.time_slices import Steps
+from odradek.broker.server.answer_memory import SMALL, AnswerBuffer, AnswerMemory
 from odradek.broker.server.flow_control import FileSlice, release_all
 from odradek.protocol.code_generation.error_counts import error_counter
 from odradek.protocol.codec import (
+    ENCODING_ERRORS,
     DecoderInSteps,
     EncoderInSteps,
     decoder,
@@ -20,11 +22,12 @@ from odradek.protocol.codec import (
     encoder,
     encoder_in_steps,
 )
-from odradek.protocol.errors import RemoteProtocolError
+from odradek.protocol.errors import KafkaError, LocalProtocolError, RemoteProtocolError
 from odradek.protocol.framing import SIZE_PREFIX, FrameReader
 from odradek.protocol.header import response_start_packer
 from odradek.protocol.schema import Message
 
+_pack_size_into: Final = SIZE_PREFIX.pack_into
 FETCH: Final = 1
 API_VERSIONS: Final = 18
 WAITING_LIMIT: Final = 64 * 1024
@@ -95,6 +98,8 @@ class Route:
         try:
             if response is not None and self.sends_file_slices:
                 self.encode(response, bytearray(), splices)
+        except ENCODING_ERRORS:
+            pass  # the slices behind the invalid value are not found
         finally:
             release_all(splices)
 
@@ -161,7 +166,7 @@ class Routes:
         return handler.handle
 
 
-Encoded = tuple[bytearray, list[tuple[int, FileSlice]]]
+Encoded = tuple[AnswerBuffer, list[tuple[int, FileSlice]]]
 """The bytes of a response with its size, and the file slices to insert."""
 
 
@@ -234,15 +239,64 @@ class Answers:
         self.splices: list[tuple[int, FileSlice]] = []
         self.answered: list[Answered] = []
 
-    def append_encoded(self, out: bytearray, splices: list[tuple[int, FileSlice]]) -> None:
-        """Append an encoded response, and write its size into its first bytes."""
-        SIZE_PREFIX.pack_into(out, 0, len(out) - 4 + sum([len(of) for _, of in splices]))
+    def encode(
+        self, route: Route, context: RequestContext, response: Message, memory: AnswerMemory, *, is_bounded: bool
+    ) -> None:
+        """Append a response with its size. Raises KafkaError or LocalProtocolError; this object is then unchanged."""
+        out, splices = self.out, self.splices
+        start, spliced = len(out), len(splices)
+        out += route.pack_response_start(0, context.correlation_id)  # the size is written afterwards
+        try:
+            route.encode(response, out, splices)
+            size = answer_size(out, splices, start, spliced)
+            memory.check_size(size, is_bounded=is_bounded)
+            _pack_size_into(out, start, size)
+        except (KafkaError, *ENCODING_ERRORS) as error:
+            release_all(splices[spliced:])
+            del out[start:], splices[spliced:]
+            raise as_refusal(error) from error
+        if len(out) > SMALL:
+            self.out = memory.adopt(out, context.connection)
+
+    def encode_short(self, route: Route, context: RequestContext, response: Message) -> bool:
+        """Append a response without slices if it has at most a few KiB. Returns false if it is longer, or invalid."""
+        out = self.out
+        start = len(out)
+        out += route.pack_response_start(0, context.correlation_id)
+        try:
+            next(route.encode_in_steps(response, out, []))
+        except StopIteration:
+            _pack_size_into(out, start, answer_size(out, [], start))
+            return True
+        except ENCODING_ERRORS:
+            pass
+        del out[start:]
+        return False
+
+    def append_encoded(self, out: AnswerBuffer, splices: list[tuple[int, FileSlice]]) -> None:
+        """Append an encoded response, which belongs to this object from now on; write its size into its first bytes."""
+        _pack_size_into(out, 0, answer_size(out, splices))
         start = len(self.out)
+        if start:
+            out[:0] = self.out
+        self.out = out  # not copied: its lifetime is counted
         self.splices += [(start + position, of) for position, of in splices]
-        self.out += out
 
     def clear(self) -> None:
         """Start with no responses again, after the outbox has taken those so far."""
         self.out = bytearray()
         self.splices = []
         self.answered = []
+
+
+def answer_size(out: bytearray, splices: list[tuple[int, FileSlice]], start: int = 0, spliced: int = 0) -> int:
+    """The size of the encoded response that begins at `start` and at the slice `spliced`, without its prefix."""
+    size = len(out) - start - SIZE_PREFIX.size
+    return size + sum([len(of) for _, of in splices[spliced:]]) if len(splices) > spliced else size
+
+
+def as_refusal(error: Exception) -> KafkaError | LocalProtocolError:
+    """Return the error of a response that is too large, or that its version cannot encode."""
+    if isinstance(error, KafkaError):
+        return error
+    return LocalProtocolError(f"a response cannot carry one of its values: {error}")

@@ -21,6 +21,7 @@ from odradek.broker.request.context import Address
 from odradek.broker.request.handler import Handler
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
+from odradek.broker.server.answer_memory import AnswerMemory
 from odradek.broker.server.connection_limits import NO_LIMIT
 from odradek.broker.server.connections import Connections
 from odradek.broker.server.dispatch import Dispatcher
@@ -102,7 +103,11 @@ class Server:
         self._clock = clock
         security = security or ServerSecurity()
         limit = config.broker.socket_request_without_records_max_bytes
-        self.dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit)
+        answers_limit = config.broker.queued_max_response_bytes
+        answer_memory = AnswerMemory(
+            config.broker.socket_response_max_bytes, None if answers_limit < 0 else answers_limit
+        )
+        self.dispatcher = Dispatcher(handlers, services, metrics, clock, time_slices, limit, answer_memory)
         self.connections = Connections(
             config,
             self.dispatcher,

@@ -62,6 +62,16 @@ class NetworkProperties(Table):
         doc="The largest request other than Produce; a connection that sends a larger one is closed. A Fetch of "
         "31,000 partitions has this size, or a commit of 58,000 offsets.",
     )
+    socket_response_max_bytes = Property(
+        "socket.response.max.bytes", INT, 100_000_000, at_least(65_536), own=True,
+        doc="The largest answer other than that of Fetch; a request with a larger one is refused with "
+        "INVALID_REQUEST. librdkafka reads no larger ones than the default.",
+    )
+    queued_max_response_bytes = Property(
+        "queued.max.response.bytes", LONG, 536_870_912, own=True,
+        doc="The most bytes of answers over 64 KiB that all connections together wait for; above it, the connection "
+        "that has read nothing of its answer for longest is closed. Negative: no limit.",
+    )
     max_incremental_fetch_session_cache_partitions = Property(
         "max.incremental.fetch.session.cache.partitions", INT, 100_000, at_least(0), own=True,
         doc="The most partitions in all incremental fetch sessions together.",
