@@ -1,8 +1,8 @@
 """The APIs that this broker serves: one row for each, and the loading of their handlers.
 
-A new API is a row here and in `rights_table`, a module in `odradek.broker.handlers` and a test. Both modules, that of
-the handler and that of the messages in `odradek.protocol.messages`, have the name of the API. The handler's module has
-two functions:
+A new API is a row here, in `rights_table` and in `tests/fuzz/worst_answers.py`, a module in `odradek.broker.handlers`
+and a test. Both modules, that of the handler and that of the messages in `odradek.protocol.messages`, have the name of
+the API. The handler's module has two functions:
 
 - `handle(services, context, request)` returns the response, or None if the client must not get one. It may return an
   awaitable of either, if it has to wait; or a generator that returns any of these (`request.time_slices`), if the

@@ -5,11 +5,15 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
+from odradek.broker.request.context import RequestContext
+from odradek.broker.request.handler import Handle, Handler
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
     DescribeConfigsResult,
 )
 from tests.handlers.requests import create
@@ -146,3 +150,38 @@ async def test_each_resource_fails_independently(wire: Wire) -> None:
 
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [row.name for row in found.configs] == ["retention.ms"]
+
+
+async def test_topics_and_groups_that_are_alike_share_their_rows(broker: Broker, wire: Wire, only_here: None) -> None:
+    """A request of 1 MB may name 90,000 groups: their rows, each built for itself, took 200 MB."""
+    answers: list[DescribeConfigsResponse] = []
+
+    def capture(handler: Handler) -> Handle:
+        def handle(services: Any, context: RequestContext, request: Any) -> Any:
+            answer = handler.handle(services, context, request)
+            return _kept(answer, answers) if handler.api.name == "DescribeConfigs" else answer
+
+        return handle
+
+    await create(wire, "alike-1", retention_ms="1000")
+    await create(wire, "alike-2", retention_ms="1000")
+    await create(wire, "other", retention_ms="2000")
+    broker.routes.add_interceptor(capture)
+    resources = [DescribeConfigsResource(TOPIC, name, None) for name in ("alike-1", "other", "alike-2")]
+    resources += [DescribeConfigsResource(GROUP, f"group-{number}", None) for number in range(100)]
+    resources.append(DescribeConfigsResource(TOPIC, "alike-1", ["retention.ms"]))
+
+    results = (await wire.ask(DescribeConfigsRequest(resources), 4)).results
+
+    values = [[row.value for row in result.configs if row.name == "retention.ms"] for result in results]
+    assert values[:3] + values[-1:] == [["1000"], ["2000"], ["1000"], ["1000"]]
+    assert (len(results[0].configs), len(results[-1].configs)) == (len(results[1].configs), 1)
+    assert all(result.configs == results[3].configs != [] for result in results[3:103])
+    [answer] = answers
+    assert len({id(result.configs) for result in answer.results}) == 4
+
+
+def _kept(steps: Steps[Any], answers: list[DescribeConfigsResponse]) -> Steps[Any]:
+    answer = yield from steps
+    answers.append(answer)
+    return answer
