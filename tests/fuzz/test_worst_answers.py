@@ -49,7 +49,7 @@ LARGE = b"x" * 2_000
 @pytest.fixture
 async def broker() -> AsyncIterator[Broker]:
     """A broker that has some of everything that requests can name."""
-    new = Broker(waiting.PROPERTIES)
+    new = Broker({**waiting.PROPERTIES, "socket.response.max.bytes": "2147483647"})  # else that refuses the worst
     new.on_start.append(partial(_authorize, new))
     async with new as started:
         await waiting.prepare("127.0.0.1", started.port, PARTITIONS)
