@@ -5,7 +5,8 @@ python -m tests.testing.cycles --cycles 10000
 ```
 
 Each cycle is one of `KINDS`. One of each comes first, because some things are created once in a process. Then nothing
-may be left: no thread, descriptor, task or temporary directory.
+may be left: no thread, descriptor, task or temporary directory. A process of its own runs them: the broker of another
+test may start threads meanwhile.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +29,7 @@ from typing import NamedTuple
 from odradek.broker.broker import Broker
 from odradek.broker.testing.threaded import ThreadedBroker
 from odradek.client import Consumer, Producer
+from tests.peers.certificates import Authority
 
 _DESCRIPTORS = Path("/proc/self/fd")
 _REPORTS = 10
@@ -52,6 +55,16 @@ async def _use(bootstrap: str) -> None:
         await producer.send("t", b"a")
 
 
+async def _use_tls(bootstrap: str) -> None:
+    async with Producer(bootstrap, security_protocol="SSL", ssl_truststore_certificates=_authority().pem) as producer:
+        await producer.send("t", b"a")
+
+
+@cache
+def _authority() -> Authority:
+    return Authority()
+
+
 async def _join_a_group(bootstrap: str) -> None:
     await _use(bootstrap)
     async with Consumer(bootstrap, group_id="g", auto_offset_reset="earliest") as consumer:
@@ -67,6 +80,19 @@ def on_a_thread() -> None:
 def with_a_group() -> None:
     with ThreadedBroker() as broker:
         broker.run(_join_a_group(broker.bootstrap))
+
+
+def with_tls() -> None:
+    issued = _authority().server()
+    properties = {
+        "listeners": "SSL://127.0.0.1:0",
+        "security.inter.broker.protocol": "SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.key": issued.key_pem(),
+        "ssl.keystore.certificate.chain": issued.chain_pem,
+    }
+    with ThreadedBroker(properties) as broker:
+        broker.run(_use_tls(broker.bootstrap))
 
 
 def started_again() -> None:
@@ -109,7 +135,7 @@ def on_a_loop() -> None:
 
 
 KINDS: Sequence[Callable[[], None]] = (
-    on_a_thread, with_a_group, started_again, only_stopped, never_started, port_in_use, on_a_loop
+    on_a_thread, with_a_group, with_tls, started_again, only_stopped, never_started, port_in_use, on_a_loop
 )  # fmt: skip
 
 
