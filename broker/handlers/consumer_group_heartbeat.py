@@ -5,17 +5,20 @@ group handles the rest: `odradek.broker.coordinator.consumer_group`. In version 
 the request has none.
 
 A group that the client may not read is GROUP_AUTHORIZATION_FAILED. It is TOPIC_AUTHORIZATION_FAILED to name a topic
-that the client may not describe; a pattern does not match it.
+that the client may not describe; a pattern does not match it. A pattern is compiled after the rights are checked, in a
+thread; the group answers INVALID_REGULAR_EXPRESSION.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-from typing import cast
+from collections.abc import Coroutine
+from typing import Any, cast
 
 from odradek.broker.coordinator.consumer_group.checks import check_request
 from odradek.broker.coordinator.consumer_group.events import ConsumerHeartbeat
+from odradek.broker.coordinator.consumer_group.regular_expressions import refusal
 from odradek.broker.coordinator.group_type import MayDescribe
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
@@ -29,7 +32,11 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 
-Answer = ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]
+Answer = (
+    ConsumerGroupHeartbeatResponse
+    | asyncio.Future[ConsumerGroupHeartbeatResponse]
+    | Coroutine[Any, Any, ConsumerGroupHeartbeatResponse]
+)
 
 
 def handle(
@@ -59,6 +66,28 @@ def _submit(
     request: ConsumerGroupHeartbeatRequest,
     may_describe: MayDescribe | None,
 ) -> Answer:
+    if request.subscribed_topic_regex:
+        return _compile_and_submit(services, context, request, may_describe)
+    return _submit_now(services, context, request, may_describe)
+
+
+async def _compile_and_submit(
+    services: Services,
+    context: RequestContext,
+    request: ConsumerGroupHeartbeatRequest,
+    may_describe: MayDescribe | None,
+) -> ConsumerGroupHeartbeatResponse:
+    await services.threads.compile(refusal, request.subscribed_topic_regex or "")
+    answer = _submit_now(services, context, request, may_describe)
+    return await answer if isinstance(answer, asyncio.Future) else answer
+
+
+def _submit_now(
+    services: Services,
+    context: RequestContext,
+    request: ConsumerGroupHeartbeatRequest,
+    may_describe: MayDescribe | None,
+) -> ConsumerGroupHeartbeatResponse | asyncio.Future[ConsumerGroupHeartbeatResponse]:
     event = ConsumerHeartbeat(
         PendingReply(),
         request=request,
@@ -67,7 +96,7 @@ def _submit(
         client_host=context.client_host,
         may_describe=may_describe,
     )
-    return cast("Answer", services.groups.submit(request.group_id, event))
+    return cast("ConsumerGroupHeartbeatResponse", services.groups.submit(request.group_id, event))
 
 
 def error_response(

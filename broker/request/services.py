@@ -15,6 +15,7 @@ from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.purgatory import Purgatory
+from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.fetch.fetch_sessions import FetchSessions
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.request.audit import Audit
@@ -51,6 +52,7 @@ class Services:
     throttling: Throttling
     metrics: Metrics
     time_slices: TimeSlices
+    threads: DiskThreads
     advertised_versions: Mapping[int, tuple[int, int]]
     """The versions of each served API, by API key, as ApiVersions reports them (inclusive)."""
 

@@ -194,6 +194,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         throttling=_throttling(config, clock, metadata),
         metrics=base.metrics,
         time_slices=TimeSlices(clock),
+        threads=base.threads,
         advertised_versions=handlers.advertised_versions,
     )
     server = Server(

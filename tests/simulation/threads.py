@@ -82,6 +82,8 @@ class SimulatedThreads(DiskThreads):
     def search(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         return self.run(function, *args, **kwargs)
 
+    compile = match = search
+
     def _run(self, work: Callable[[], T], answer: asyncio.Future[T]) -> None:
         self._simulated_loop.call_soon(end_future, answer, *_outcome(work))
 

@@ -322,7 +322,7 @@ class CoordinatorRuntime(Generic[S]):
             self._clock,
             self._loop,
             self._timers,
-            self._threads.run,
+            self._threads.match,
             self._key_name,
             self.topic.append_timeout_ms,
         )

@@ -1,10 +1,12 @@
-"""The threads that keep slow disk work off the event loop, of three kinds.
+"""The threads that keep slow work off the event loop: that of the disk, and clients' regular expressions.
 
 | threads | work | order |
 |---|---|---|
 | writers (2) | appends of 128 KiB and more, and work that must follow them | first in, first out, in each thread |
 | search (2) | offsets by time, if more than 64 KiB must be decoded | first in, first out |
 | disk (up to 16) | fsync, checkpoints, opening and deleting directories | none |
+| compile (1) | a client's regular expression is compiled: 12 ms at most; no other thread runs | first in, first out |
+| match (1) | it is matched with names, perhaps for minutes, while other threads run | first in, first out |
 
 Appends to one partition must keep their order, so all that wait at the same time go to the same writer. Syncs of
 several partitions run side by side. A thread starts with its first work. Results return to the event loop. Cancelling
@@ -53,8 +55,10 @@ class DiskThreads:
         self.writers = [WriterThread(loop, f"writer-{number}") for number in range(WRITER_THREADS)]
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="disk")
         self._search = ThreadPoolExecutor(SEARCH_THREADS, thread_name_prefix="search")
+        self._compile = ThreadPoolExecutor(1, thread_name_prefix="compile")
+        self._match = ThreadPoolExecutor(1, thread_name_prefix="match")
         self._is_closed = False
-        self._running: set[asyncio.Future[Any]] | None = None  # of disk and search threads, once `watch` was called
+        self._running: set[asyncio.Future[Any]] | None = None  # of all but writers, once `watch` was called
 
     def create_future(self) -> asyncio.Future[T]:
         """Create a future of the event loop that the threads report to."""
@@ -85,6 +89,14 @@ class DiskThreads:
         """Run a search in a log, which may decode large batches."""
         return self._watched(asyncio.wrap_future(self._search.submit(function, *args, **kwargs), loop=self._loop))
 
+    def compile(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Compile a client's regular expression, one at a time: RE2 holds the interpreter's lock."""
+        return self._watched(asyncio.wrap_future(self._compile.submit(function, *args, **kwargs), loop=self._loop))
+
+    def match(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Match clients' regular expressions."""
+        return self._watched(asyncio.wrap_future(self._match.submit(function, *args, **kwargs), loop=self._loop))
+
     def watch(self) -> None:
         """Record from now on what the threads work on, for `is_busy` and `settled`."""
         if self._running is None:
@@ -92,7 +104,7 @@ class DiskThreads:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work that was submitted has not ended; that of disk and search threads counts after `watch`."""
+        """Whether work that was submitted has not ended; that of other threads than writers counts after `watch`."""
         return bool(self._running) or any(writer.waiting for writer in self.writers)
 
     async def settled(self) -> None:
@@ -123,8 +135,8 @@ class DiskThreads:
             return
         self._is_closed = True
         # A writer thread waits for the other threads to end, so that the event loop does not.
-        await self.writers[0].run(self._search.shutdown)
-        await self.writers[0].run(self._disk.shutdown)
+        for pool in (self._search, self._compile, self._match, self._disk):
+            await self.writers[0].run(pool.shutdown)
         for writer in self.writers:
             await writer.close()
 

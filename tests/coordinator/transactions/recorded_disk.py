@@ -145,6 +145,8 @@ class InlineThreads(DiskThreads):
     def search(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         return self.run(function, *args, **kwargs)
 
+    compile = match = search
+
     async def close(self) -> None:
         for writer in self._inline_writers:
             await writer.close()
