@@ -63,8 +63,9 @@ class ClientQuotas:
         return len(self._uses)
 
     def set(self, quotas: Mapping[Entity, Mapping[str, float]]) -> None:
-        """Replace all quotas. What clients have used stays; it is forgotten with the last quota."""
-        self._limits = Limits(quotas)
+        """Replace the quotas of these entities. What clients have used stays; it is forgotten with the last quota."""
+        for entity, values in quotas.items():
+            self._limits.set(entity, values)
         if not self._limits:
             self._uses.clear()
 

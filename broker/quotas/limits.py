@@ -42,16 +42,25 @@ class Limits:
     def __init__(self, quotas: Mapping[Entity, Mapping[str, float]]) -> None:
         self._tables: dict[str, _Table] = {}
         for entity, values in quotas.items():
-            names = dict(entity)
-            if IP in names:
-                continue
-            key = names.get(USER, ABSENT), names.get(CLIENT_ID, ABSENT)
-            for kind, value in values.items():
-                if kind in CLIENT_KINDS and value > 0:  # others were stored by another version
-                    self._tables.setdefault(kind, {})[key] = value
+            self.set(entity, values)
 
     def __bool__(self) -> bool:
         return bool(self._tables)
+
+    def set(self, entity: Entity, values: Mapping[str, float]) -> None:
+        """Replace the quotas of an entity; without values it has none."""
+        names = dict(entity)
+        if IP in names:
+            return
+        key = names.get(USER, ABSENT), names.get(CLIENT_ID, ABSENT)
+        for kind in CLIENT_KINDS:  # others were stored by another version
+            value = values.get(kind, 0)
+            if value > 0:
+                self._tables.setdefault(kind, {})[key] = value
+            elif kind in self._tables:
+                self._tables[kind].pop(key, None)
+                if not self._tables[kind]:
+                    del self._tables[kind]
 
     def find(self, kind: str, user: str, client_id: str) -> Limit | None:
         """Return the limit of a client; None if it has none."""

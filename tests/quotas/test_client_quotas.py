@@ -42,11 +42,12 @@ def test_a_changed_quota_holds_at_once_and_a_removed_one_no_more() -> None:
     made = quotas()
     found(made, KIND, "alice", "app", 0.0).charge(1000, 0.0)
 
-    made.set({entity_of([("client-id", "app")]): {KIND: 50.0}})
+    app = entity_of([("client-id", "app")])
+    made.set({app: {KIND: 50.0}})
     assert found(made, KIND, "alice", "app", 0.0).throttle_ms(0.0) == 10_000
     assert found(made, KIND, "alice", "app", 0.0).limit == 50
 
-    made.set({})
+    made.set({app: {}, entity_of([("client-id", None)]): {}})
     assert made.find(KIND, "alice", "app", 0.0) is None
     assert not made
     assert len(made) == 0

@@ -35,15 +35,42 @@ class Throttled:
         self.throttling = Throttling(
             ClientQuotas(WINDOWS, WINDOWS), AddressRates(WINDOWS), self.clock.monotonic, lambda: "INTERNAL"
         )
+        self.image = MetadataImage()
         self.set(limits)
 
     def set(self, limits: dict[str, float]) -> None:
-        stored = {entity_of([("user", "alice")]): (limits, 1)} if limits else {}
-        self.throttling.image_changed(ImageChange(MetadataImage(), MetadataImage(client_quotas=stored), ()))
+        before, stored = self.image, {entity_of([("user", "alice")]): (limits, 1)} if limits else {}
+        self.image = MetadataImage(client_quotas=stored)
+        self.throttling.image_changed(ImageChange(before, self.image, ()))
 
     def context(self, key: int, *, version: int = 4, size: int = 100, listener: str = "PLAINTEXT") -> RequestContext:
         connection = ConnectionContext(listener, ("h", 1), ("h", 2), principal=ALICE)
         return RequestContext(key, version, 1, "app", self.clock.monotonic(), connection, size)
+
+
+def test_a_change_applies_the_quotas_that_differ_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    throttling, applied = Throttled().throttling, []
+    monkeypatch.setattr(throttling.quotas, "set", applied.append)
+    users = {name: entity_of([("user", name)]) for name in ("alice", "bob", "carol")}
+    before = {entity: ({"producer_byte_rate": 1.0}, 1) for entity in users.values()}
+    after = {**before, users["bob"]: ({"producer_byte_rate": 2.0}, 2)}
+    del after[users["carol"]]
+    images = MetadataImage(client_quotas=before), MetadataImage(client_quotas=after)
+
+    throttling.image_changed(ImageChange(*images, ()))
+
+    assert applied == [{users["bob"]: {"producer_byte_rate": 2.0}, users["carol"]: {}}]
+
+
+def test_a_removed_quota_of_an_address_holds_no_more() -> None:
+    throttling = Throttled().throttling
+    stored = {entity_of([("ip", "192.0.2.7")]): ({"connection_creation_rate": 1.0}, 1)}
+    images = MetadataImage(), MetadataImage(client_quotas=stored)
+
+    throttling.image_changed(ImageChange(*images, ()))
+    assert throttling.addresses
+    throttling.image_changed(ImageChange(images[1], images[0], ()))
+    assert not throttling.addresses
 
 
 def test_it_is_active_while_a_client_has_a_quota() -> None:
