@@ -78,8 +78,11 @@ def _handle_producer(services: Services, context: RequestContext, request: AddPa
     known, unknown = yield from _look_up(services, topics)
     refused = yield from _refused(services, context, topics)
     if unknown or refused:
-        errors = _errors_of_unknown(known, unknown)
-        rows = yield from _rows(topics, {key: refused.get(key[0], error) for key, error in errors.items()})
+        errors: dict[TopicPartition, KafkaError | None] = {}
+        for key, error in _errors_of_unknown(known, unknown).items():
+            yield
+            errors[key] = refused.get(key[0], error)
+        rows = yield from _rows(topics, errors)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=rows)
     event = AddPartitions(
         PendingReply(),

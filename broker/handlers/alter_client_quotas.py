@@ -25,14 +25,12 @@ from odradek.protocol.messages.alter_client_quotas import (
 async def handle(
     services: Services, context: RequestContext, request: AlterClientQuotasRequest
 ) -> AlterClientQuotasResponse:
+    time_slice = services.time_slices.begin(context.connection)
+    alterations = await time_slice.map(_alteration, request.entries)
     outcomes = await alter_client_quotas(
-        services.metadata, [_alteration(entry) for entry in request.entries], validate_only=request.validate_only
+        services.metadata, alterations, validate_only=request.validate_only, pause=time_slice.step
     )
-    rows = [
-        _row(entity, ErrorCode.NONE if problem is None else ErrorCode.INVALID_REQUEST, problem)
-        for entity, problem in outcomes.items()
-    ]
-    return AlterClientQuotasResponse(entries=rows)
+    return AlterClientQuotasResponse(entries=await time_slice.map(_outcome, outcomes.items()))
 
 
 def error_response(request: AlterClientQuotasRequest, code: ErrorCode, message: str) -> AlterClientQuotasResponse:
@@ -44,6 +42,11 @@ def error_response(request: AlterClientQuotasRequest, code: ErrorCode, message: 
 def _alteration(entry: RequestEntryData) -> Alteration:
     entity = entity_of((part.entity_type, part.entity_name) for part in entry.entity)
     return Alteration(entity, [(op.key, None if op.remove else op.value) for op in entry.ops])
+
+
+def _outcome(outcome: tuple[Entity, str | None]) -> ResponseEntryData:
+    entity, problem = outcome
+    return _row(entity, ErrorCode.NONE if problem is None else ErrorCode.INVALID_REQUEST, problem)
 
 
 def _row(entity: Entity, code: ErrorCode, message: str | None) -> ResponseEntryData:

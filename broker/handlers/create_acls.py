@@ -31,12 +31,9 @@ from odradek.protocol.messages.create_acls import (
 async def handle(services: Services, context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse:
     if services.authorizer is None:
         raise no_access_rules()
-    for creation in request.creations:
-        check_codes(
-            creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type
-        )
     time_slice = services.time_slices.begin(context.connection)
-    rules = [_rule(creation) for creation in request.creations]
+    await time_slice.map(_check_codes, request.creations)
+    rules = await time_slice.map(_rule, request.creations)
     results = []
     valid = []
     for rule in rules:
@@ -59,6 +56,10 @@ async def handle(services: Services, context: RequestContext, request: CreateAcl
 
 def error_response(request: CreateAclsRequest, code: ErrorCode, message: str) -> CreateAclsResponse:
     return CreateAclsResponse(results=[AclCreationResult(code, message or None) for _ in request.creations])
+
+
+def _check_codes(creation: AclCreation) -> None:
+    check_codes(creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type)
 
 
 def _rule(creation: AclCreation) -> AccessRule:

@@ -28,6 +28,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
+    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 
@@ -37,9 +38,10 @@ _FIRST_VERSION_WITH_STRICT_QUOTA = 3
 async def handle(
     services: Services, context: RequestContext, request: CreatePartitionsRequest
 ) -> CreatePartitionsResponse:
-    named = Counter(topic.name for topic in request.topics)
+    time_slice = services.time_slices.begin(context.connection)
+    pause = time_slice.step
+    named = Counter(await time_slice.map(_name, request.topics))
     quota = services.throttling.mutations(context, _FIRST_VERSION_WITH_STRICT_QUOTA)
-    pause = services.time_slices.begin(context.connection).step
     outcomes: dict[str, TopicImage | KafkaError] = {}
     growths: list[Growth] = []
     with time_limit(request.timeout_ms):
@@ -57,7 +59,7 @@ async def handle(
             services.metadata, growths, validate_only=request.validate_only, charge=quota.take, pause=pause
         )
     outcomes |= zip((growth.name for growth in growths), grown_or_not, strict=True)
-    results = [_result(name, outcomes[name]) for name in named]
+    results = await time_slice.map(lambda name: _result(name, outcomes[name]), named)
     grown = [result for result in results if result.error_code == ErrorCode.NONE]
     if grown and not request.validate_only and not await services.partitions.settled_within(request.timeout_ms):
         for result in grown:
@@ -76,3 +78,7 @@ def _result(name: str, outcome: TopicImage | KafkaError) -> CreatePartitionsTopi
     if isinstance(outcome, KafkaError):
         return CreatePartitionsTopicResult(name, outcome.code, outcome.detail or None)
     return CreatePartitionsTopicResult(name)
+
+
+def _name(topic: CreatePartitionsTopic) -> str:
+    return topic.name

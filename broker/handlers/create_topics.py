@@ -106,11 +106,11 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
 
 def _partitions_count(services: Services, request: CreateTopicsRequest, named: Counter[str]) -> int:
     """The number of partitions in the request, counted as Kafka's `validateTotalNumberOfPartitions` does."""
-    count = 0
+    count, default = 0, services.config.num_partitions
     for topic in request.topics:
         if named[topic.name] == 1:
             count_in_request = len(topic.assignments) or topic.num_partitions
-            count += services.config.num_partitions if count_in_request == DEFAULT else max(0, count_in_request)
+            count += default if count_in_request == DEFAULT else max(0, count_in_request)
     return count
 
 

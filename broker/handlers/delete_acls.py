@@ -27,9 +27,9 @@ _MOST_ROWS = 100_000
 async def handle(services: Services, context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse:
     if services.authorizer is None:
         raise no_access_rules()
-    filters = [filter_of(wanted) for wanted in request.filters]
-    rows_left = max(_MOST_ROWS, 2 * len(services.metadata.image.rules))
     time_slice = services.time_slices.begin(context.connection)
+    filters = await time_slice.map(filter_of, request.filters)
+    rows_left = max(_MOST_ROWS, 2 * len(services.metadata.image.rules))
     found: list[tuple[DeleteAclsFilterResult, list[AccessRule]]] = []
     for wanted in filters:
         await time_slice.step()

@@ -40,9 +40,10 @@ async def handle(services: Services, context: RequestContext, request: DeleteTop
         disabled = context.api_version >= _FIRST_VERSION_WITH_DISABLED
         code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
         raise KafkaError(code, "Topic deletion is disabled.")
-    named = Counter(Naming(state.name, state.topic_id) for state in _states(request))
+    time_slice = services.time_slices.begin(context.connection)
+    pause = time_slice.step
+    named = Counter(await time_slice.map(_naming, _states(request)))
     quota = services.throttling.mutations(context, _FIRST_VERSION_WITH_STRICT_QUOTA)
-    pause = services.time_slices.begin(context.connection).step
     rows: dict[Naming, DeletableTopicResult | None] = {}  # None: not refused
     with time_limit(request.timeout_ms):
         for naming in named:
@@ -52,7 +53,7 @@ async def handle(services: Services, context: RequestContext, request: DeleteTop
         wanted = [naming for naming, refused in rows.items() if refused is None]
         outcomes = await delete_topics(services.metadata, wanted, charge=quota.take, pause=pause)
     outcome_of = dict(zip(wanted, outcomes, strict=True))
-    results = [refused or _result(naming, outcome_of[naming]) for naming, refused in rows.items()]
+    results = await time_slice.map(lambda naming: rows[naming] or _result(naming, outcome_of[naming]), rows)
     await _wait_until_gone(services, results, request.timeout_ms)
     return DeleteTopicsResponse(quota.throttle_ms(), results)
 
@@ -124,3 +125,7 @@ async def _wait_until_gone(services: Services, results: list[DeletableTopicResul
 
 def _states(request: DeleteTopicsRequest) -> list[DeleteTopicState]:
     return request.topics or [DeleteTopicState(name) for name in request.topic_names]
+
+
+def _naming(state: DeleteTopicState) -> Naming:
+    return Naming(state.name, state.topic_id)

@@ -16,6 +16,7 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
 from odradek.broker.request.rights import check
 from odradek.broker.request.services import Services
+from odradek.broker.request.time_slices import Steps
 from odradek.protocol.access_rules import Operation, ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -23,13 +24,18 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 _FIRST_VERSION_WITH_PROTOCOL = 5
 
 
-def handle(
-    services: Services, context: RequestContext, request: SyncGroupRequest
-) -> SyncGroupResponse | asyncio.Future[SyncGroupResponse]:
+Answer = SyncGroupResponse | asyncio.Future[SyncGroupResponse]
+
+
+def handle(services: Services, context: RequestContext, request: SyncGroupRequest) -> Steps[Answer]:
     check(services, context, Operation.READ, ResourceType.GROUP, request.group_id)
     check_group_id(request.group_id)
     if context.api_version >= _FIRST_VERSION_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are missing")
+    assignments = {}
+    for each in request.assignments:
+        yield
+        assignments[each.member_id] = bytes(each.assignment)
     sync = Sync(
         PendingReply(),
         request.generation_id,
@@ -37,10 +43,10 @@ def handle(
         request.group_instance_id,
         request.protocol_type,
         request.protocol_name,
-        {each.member_id: bytes(each.assignment) for each in request.assignments},
+        assignments,
     )
     answer = services.groups.submit(request.group_id, sync)
-    return cast("SyncGroupResponse | asyncio.Future[SyncGroupResponse]", answer)
+    return cast("Answer", answer)
 
 
 def error_response(request: SyncGroupRequest, code: ErrorCode, message: str) -> SyncGroupResponse:

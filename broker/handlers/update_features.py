@@ -13,22 +13,31 @@ from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.update_features import (
+    FeatureUpdateKey,
     UpdatableFeatureResult,
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
 
 _DONE = "NONE"  # Kafka's text
+_FIRST_VERSION_WITHOUT_ROWS = 2
 
 
 async def handle(services: Services, context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
-    updates = [
-        FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type) for each in request.feature_updates
-    ]
-    await update_features(services.metadata, updates, validate_only=request.validate_only)
-    results = [UpdatableFeatureResult(update.name, ErrorCode.NONE, _DONE) for update in updates]
-    return UpdateFeaturesResponse(error_message=None, results=results if context.api_version < 2 else [])
+    time_slice = services.time_slices.begin(context.connection)
+    updates = await time_slice.map(_update, request.feature_updates)
+    await update_features(services.metadata, updates, validate_only=request.validate_only, pause=time_slice.step)
+    named = updates if context.api_version < _FIRST_VERSION_WITHOUT_ROWS else []
+    return UpdateFeaturesResponse(error_message=None, results=await time_slice.map(_result, named))
 
 
 def error_response(request: UpdateFeaturesRequest, code: ErrorCode, message: str) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(error_code=code, error_message=message or None)
+
+
+def _update(each: FeatureUpdateKey) -> FeatureUpdate:
+    return FeatureUpdate(each.feature, each.max_version_level, each.upgrade_type)
+
+
+def _result(update: FeatureUpdate) -> UpdatableFeatureResult:
+    return UpdatableFeatureResult(update.name, ErrorCode.NONE, _DONE)

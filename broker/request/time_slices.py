@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from functools import partial
 from typing import Any, Final, Protocol, TypeGuard, TypeVar
 
 from odradek.broker.clock import Clock
 
+S = TypeVar("S")
 T = TypeVar("T")
 Steps = Generator[None, None, T]
 """Work that may be paused at each `yield`; the generator returns the result."""
@@ -123,6 +124,14 @@ class TimeSlice:
         if self._slices.monotonic() >= self._ends_at:
             await self._slices.turn(self._peer)
             self._ends_at = self._slices.monotonic() + SLICE_SECONDS
+
+    async def map(self, function: Callable[[S], T], rows: Iterable[S]) -> list[T]:
+        """Return the function's result for each row. Raises its exceptions, and those of `step`."""
+        results = []
+        for row in rows:
+            await self.step()
+            results.append(function(row))
+        return results
 
 
 def _wake(turn: asyncio.Future[None]) -> None:

@@ -101,3 +101,18 @@ async def test_a_cancelled_request_passes_its_turn_on() -> None:
 
     assert await second == "result"
     assert first.cancelled()
+
+
+async def test_rows_are_mapped_a_slice_at_a_time() -> None:
+    clock, peer, seen = ManualClock(), Peer(), list[str]()
+    time_slice = TimeSlices(clock).begin(peer)
+    asyncio.get_running_loop().call_soon(seen.append, "other")
+
+    def double(row: int) -> int:
+        clock.advance(1)
+        seen.append("row")
+        return 2 * row
+
+    assert await time_slice.map(double, range(10)) == [2 * row for row in range(10)]
+    assert seen.index("other") == SLICE_SECONDS * 1000
+    assert seen.count("row") == 10

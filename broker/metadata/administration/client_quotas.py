@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from odradek.broker.metadata.administration.topic_writes import Pause, no_pause
 from odradek.broker.metadata.client_quotas import encode_limits, quota_key
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Delete, Op, Put, still
@@ -27,15 +28,22 @@ class Alteration(NamedTuple):
 
 
 async def alter_client_quotas(
-    metadata: Metadata, alterations: Iterable[Alteration], *, validate_only: bool = False
+    metadata: Metadata,
+    alterations: Iterable[Alteration],
+    *,
+    validate_only: bool = False,
+    pause: Pause = no_pause,
 ) -> dict[Entity, str | None]:
     """Apply the valid alterations. Return by entity why it was refused (INVALID_REQUEST), or None.
+
+    `pause` lets others run between two alterations.
 
     Raises `KafkaError` KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT; some of the alterations may then be applied.
     """
     outcomes: dict[Entity, str | None] = {}
     valid: list[tuple[Entity, dict[str, float | None]]] = []
     for entity, limits in alterations:
+        await pause()
         changes = dict(limits)
         if entity in outcomes or len(changes) < len(limits):
             outcomes[entity] = f"Ignoring duplicate entity {describe(entity)}"

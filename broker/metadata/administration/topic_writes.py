@@ -76,6 +76,11 @@ class _Write(NamedTuple):
 
 
 Pause = Callable[[], Awaitable[None]]
+"""Lets other clients run, if a long request has run long enough."""
+
+
+async def no_pause() -> None:
+    """Do not pause: the caller is not one of many clients."""
 
 
 async def write_topics(metadata: Metadata, planned: Sequence[PlannedTopic], pause: Pause) -> list[bool | KafkaError]:

@@ -27,6 +27,7 @@ from odradek.broker.metadata.administration.topic_writes import (
     Pause,
     PlannedGrowth,
     PlannedTopic,
+    no_pause,
     write_deletions,
     write_growths,
     write_topics,
@@ -41,10 +42,6 @@ Wanted = TypeVar("Wanted")
 Planned = TypeVar("Planned")
 Charge = Callable[[int], None]
 """Charges a valid request with the partitions that it creates or deletes; it may raise `KafkaError`."""
-
-
-async def _no_pause() -> None:
-    """Do not pause: the caller is not one of many clients."""
 
 
 class NewTopic(NamedTuple):
@@ -63,7 +60,7 @@ async def create_topics(
     *,
     validate_only: bool = False,
     charge: Charge | None = None,
-    pause: Callable[[], Awaitable[None]] = _no_pause,
+    pause: Pause = no_pause,
 ) -> list[TopicImage | KafkaError]:
     """Create topics whose names differ, as many as fit with one transaction. Return each topic, or why it failed.
 
@@ -140,7 +137,7 @@ async def grow_topics(
     *,
     validate_only: bool = False,
     charge: Charge | None = None,
-    pause: Pause = _no_pause,
+    pause: Pause = no_pause,
 ) -> list[TopicImage | KafkaError]:
     """Add partitions to topics whose names differ, to as many as fit with one transaction.
 
@@ -202,7 +199,7 @@ async def delete_topics(
     namings: Sequence[Naming],
     *,
     charge: Charge | None = None,
-    pause: Pause = _no_pause,
+    pause: Pause = no_pause,
 ) -> list[TopicImage | KafkaError]:
     """Delete topics, as many as fit with one transaction. Return the last image of each, or why it failed.
 

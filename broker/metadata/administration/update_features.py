@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from odradek.broker.metadata.administration.topic_writes import Pause, no_pause
 from odradek.broker.metadata.features import FEATURES, GROUP_VERSION
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Put, still
@@ -44,8 +45,16 @@ class FeatureUpdate(NamedTuple):
     upgrade_type: int
 
 
-async def update_features(metadata: Metadata, updates: Sequence[FeatureUpdate], *, validate_only: bool = False) -> None:
+async def update_features(
+    metadata: Metadata,
+    updates: Sequence[FeatureUpdate],
+    *,
+    validate_only: bool = False,
+    pause: Pause = no_pause,
+) -> None:
     """Change all of these levels, or none. The last one of several updates of a feature counts, as in Kafka.
+
+    `pause` lets others run between two updates.
 
     Raises `KafkaError` INVALID_UPDATE_VERSION, KAFKA_STORAGE_ERROR.
     """
@@ -54,6 +63,7 @@ async def update_features(metadata: Metadata, updates: Sequence[FeatureUpdate], 
         image = metadata.image
         present = image.features
         for update in updates:
+            await pause()
             _check(update, present)
         changed = {each.name: each.level for each in updates if each.level != present[each.name]}
         if validate_only or not changed:
