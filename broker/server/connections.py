@@ -7,7 +7,7 @@
 | `queued.max.response.bytes` | may be closed if its answer is unread; see `answer_memory` |
 | `connections.max.idle.ms` | is closed after that time without progress; a parked request is not idleness |
 | `socket.request.receive.timeout.ms` | is closed if a request is not complete by then |
-| a share of all while it is not authenticated | the one that has not authenticated for longest is closed |
+| a share of all before its TLS handshake or authentication ends | the oldest such connection is closed |
 | `UNAUTHENTICATED_SECONDS` | is closed if it is not authenticated by then |
 
 One coarse timer finds idle and slow connections (`close_idle`), instead of a timer for each: a connection is closed up
@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from odradek.broker import waiting
 from odradek.broker.clock import Clock
@@ -52,6 +52,13 @@ UNAUTHENTICATED_SHARE: Final = 0.25
 UNAUTHENTICATED_SECONDS: Final = 30
 MOST_HELD = 16
 """The most connections with held answers, so that the first of them does not wait for long."""
+
+
+class _Unauthenticated(NamedTuple):
+    """A connection in its TLS handshake or before its authentication, since `opened_at`."""
+
+    opened_at: float
+    close: Callable[[str], None]
 
 
 class Connections:
@@ -91,7 +98,7 @@ class Connections:
         self._waiting: dict[Connection, None] = {}  # for memory, in the order of waiting
         self._metrics = metrics
         self._connections: dict[Connection, None] = {}
-        self._unauthenticated: dict[Connection, float] = {}  # with the time of opening, the oldest first
+        self._unauthenticated: dict[ConnectionContext, _Unauthenticated] = {}  # the oldest first
         self._partial: dict[Connection, float] = {}  # with the time from which a request has been incomplete
         self.handshakes = 0  # those of TLS under way
         self._abandoned: set[asyncio.Future[Result]] = set()
@@ -114,15 +121,20 @@ class Connections:
     def __len__(self) -> int:
         return len(self._connections)
 
-    def reserve(self, context: ConnectionContext) -> None:
-        """Count a connection whose TLS handshake begins, until it is opened or released."""
+    def reserve(self, context: ConnectionContext, close: Callable[[str], None]) -> None:
+        """Count a connection whose TLS handshake begins, until it is opened or released.
+
+        `close` is called with the reason, and releases it, if newer ones need its place.
+        """
         self.handshakes += 1
         self.limits.opened(context)
+        self._record_unauthenticated(context, close)
 
     def release(self, context: ConnectionContext) -> None:
         """Forget a connection whose handshake has failed."""
         self.handshakes -= 1
         self.limits.closed(context)
+        self._unauthenticated.pop(context, None)
         for notify in self.on_room:
             notify()
 
@@ -160,17 +172,27 @@ class Connections:
                 least_active.close("max.connections: another broker has connected")
         if context.authentication is not None:
             context.authentication.on_first_success = partial(self.record_authenticated, connection)
-        if not context.is_authenticated:
-            self._unauthenticated[connection] = self.clock.monotonic()
-            if len(self._unauthenticated) > max(1, int(self.limits.total_limit * UNAUTHENTICATED_SHARE)):
-                oldest = next(iter(self._unauthenticated))
-                self._metrics.listener(oldest.context.listener_name).refused += 1
-                oldest.close("too many connections are not authenticated")
+        if context.is_authenticated:
+            self._unauthenticated.pop(context, None)
+        else:
+            self._record_unauthenticated(context, connection.close)
+
+    def _record_unauthenticated(self, context: ConnectionContext, close: Callable[[str], None]) -> None:
+        """Record a new connection, and close the oldest of too many; one whose handshake has ended keeps its time."""
+        known = self._unauthenticated.get(context)
+        if known is not None:
+            self._unauthenticated[context] = known._replace(close=close)
+            return
+        self._unauthenticated[context] = _Unauthenticated(self.clock.monotonic(), close)
+        if len(self._unauthenticated) > max(1, int(self.limits.total_limit * UNAUTHENTICATED_SHARE)):
+            oldest = next(iter(self._unauthenticated))
+            self._metrics.listener(oldest.listener_name).refused += 1
+            self._unauthenticated[oldest].close("too many connections are not authenticated")
 
     def record_authenticated(self, connection: Connection) -> None:
         """Record that the client of a connection, opened without `is_authenticated`, has shown who it is."""
         connection.context.is_authenticated = True
-        self._unauthenticated.pop(connection, None)
+        self._unauthenticated.pop(connection.context, None)
 
     def remove(self, connection: Connection) -> None:
         """Remove a connection that has closed itself."""
@@ -178,7 +200,7 @@ class Connections:
         self.holds = len(self._connections) > HOLDING_CONNECTIONS
         context = connection.context
         self.limits.closed(context)
-        self._unauthenticated.pop(connection, None)
+        self._unauthenticated.pop(connection.context, None)
         self._partial.pop(connection, None)
         listener = self._metrics.listener(context.listener_name)
         listener.closed += 1
@@ -301,8 +323,8 @@ class Connections:
 
     def _close_slow(self, now: float) -> None:
         late = now - UNAUTHENTICATED_SECONDS
-        for connection in [each for each, opened_at in self._unauthenticated.items() if opened_at <= late]:
-            connection.close(f"not authenticated within {UNAUTHENTICATED_SECONDS} s")
+        for unauthenticated in [each for each in self._unauthenticated.values() if each.opened_at <= late]:
+            unauthenticated.close(f"not authenticated within {UNAUTHENTICATED_SECONDS} s")
         limit_ms = self.config.socket_request_receive_timeout_ms
         partial, self._partial = self._partial, {}
         for connection in tuple(self._connections):
@@ -322,9 +344,10 @@ class Connections:
         for connection in self._connections:
             connection.active_at += seconds
             connection.answered_at += seconds
-        for times in (self._partial, self._unauthenticated):
-            for connection in times:
-                times[connection] += seconds
+        for connection in self._partial:
+            self._partial[connection] += seconds
+        for context, (opened_at, close) in self._unauthenticated.items():
+            self._unauthenticated[context] = _Unauthenticated(opened_at + seconds, close)
 
     async def finish(self, seconds: float) -> None:
         """Answer received requests, for `seconds` at most, then close the remaining connections."""

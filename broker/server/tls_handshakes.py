@@ -12,9 +12,10 @@
 A step is one call of OpenSSL, on one of a few threads: OpenSSL reads until a message is complete or nothing more has
 arrived. A message of a client may have 130 KB, and each byte may be a record: such a step takes 0.4 s. Other steps take
 0.1 ms with an ECDSA key of ours, and 0.7 ms with an RSA key. The steps wait in their order. A client that stalls
-holds no place in that order, only its socket, which counts as a connection of its address, and it is closed after
-`LIMIT_SECONDS`. Memory: the objects of OpenSSL exist from the first byte on. While a thread uses a socket, it is not
-closed but shut down: its descriptor must not become that of another.
+holds no place in that order, only its socket. That counts as a connection of its address and, whatever the listener
+demands, as one that is not authenticated (`Connections`), and is closed after `LIMIT_SECONDS`. Memory: the objects of
+OpenSSL exist from the first byte on. While a thread uses a socket, it is not closed but shut down: its descriptor must
+not become that of another.
 
 A socket that is closed while received bytes are unread, or before more arrive, resets its connection. A client of TLS
 1.3 has often sent its first requests before it is refused, and would see that reset in place of the alert. So the
@@ -40,6 +41,9 @@ from odradek.broker.security.tls.listener_tls import ListenerTls
 from odradek.broker.security.tls.mapping_rules import UnmappedNameError
 from odradek.broker.server.connections import Connections
 from odradek.broker.server.tls_transport import TlsTransport
+from odradek.broker.structured_logging import StructuredLogger
+
+_LOG: Final = StructuredLogger(__name__)
 
 LIMIT_SECONDS: Final = 10.0
 """The longest time from accepting a connection to the end of its handshake."""
@@ -50,6 +54,7 @@ STARTS_A_TURN: Final = 4
 MOST_DRAINED: Final = 256 * 1024
 """The most bytes of a refused client that are discarded, so that it may read the alert."""
 _DRAINED_AT_ONCE: Final = 16 * 1024
+_DISCONNECTED: Final = "the client has disconnected"
 _HANDSHAKE: Final = 0x16  # the first byte of a TLS connection: a record of this type
 
 
@@ -70,13 +75,14 @@ class TlsHandshakes:
 
     def begin(self, accepted: socket.socket, context: ConnectionContext) -> None:
         """Start the handshake of an accepted socket, which belongs to this object from now on."""
-        self.connections.reserve(context)
-        self._open[_Handshake(self, accepted, context, self._loop)] = None
+        handshake = _Handshake(self, accepted, context, self._loop)
+        self._open[handshake] = None
+        self.connections.reserve(context, handshake.close)
 
     def close(self) -> None:
         """Close all connections whose handshakes are not finished."""
         for handshake in tuple(self._open):
-            handshake.close()
+            handshake.close("the listener stops")
         self._threads.shutdown(wait=False)
 
     def run(self, step: Callable[[], None]) -> asyncio.Future[None]:
@@ -147,10 +153,11 @@ class _Handshake:
         self._unwatch: Callable[[int], object] = loop.remove_reader
         self._wait(for_room=False)
 
-    def close(self) -> None:
+    def close(self, reason: str) -> None:
         """Close the connection; for a handshake that is not finished."""
         if self._end():
             self._group.connections.release(self._context)
+            _LOG.debug("connection closed", peer=self._context.peer_address, reason=reason)
 
     def step(self) -> None:
         """Continue the handshake; called by the queue."""
@@ -159,8 +166,8 @@ class _Handshake:
         try:
             if self._secured is None and not self._secure():
                 return
-        except OSError:  # the client has disconnected
-            self.close()
+        except OSError:
+            self.close(_DISCONNECTED)
             return
         assert self._secured is not None
         self._step = self._group.run(self._secured.do_handshake)
@@ -184,8 +191,8 @@ class _Handshake:
         except ssl.SSLError as error:
             self._group.warn(self._context, error.reason or "unknown", _explained(error))
             self._refuse()
-        except OSError:  # the client has disconnected
-            self.close()
+        except OSError:
+            self.close(_DISCONNECTED)
         else:
             self._finish(self._secured)
 
@@ -195,7 +202,7 @@ class _Handshake:
         assert accepted is not None
         first = accepted.recv(1, socket.MSG_PEEK)
         if not first:
-            self.close()  # a port scan, or a check whether the port is open
+            self.close(_DISCONNECTED)  # a port scan, or a check whether the port is open
             return False
         if first[0] != _HANDSHAKE:
             self._fail("plaintext", "the client does not speak TLS: its security.protocol must be SSL or SASL_SSL")
@@ -203,8 +210,8 @@ class _Handshake:
         context = self._group.tls.context
         try:
             self._secured = context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
-        except ssl.SSLError:  # the client has disconnected; its bytes are still there
-            self.close()
+        except ssl.SSLError:  # its bytes are still there
+            self.close(_DISCONNECTED)
             return False
         self._accepted = None
         return True
@@ -216,8 +223,8 @@ class _Handshake:
         self._secured, self._refused = None, refused
         try:
             refused.shutdown(socket.SHUT_WR)  # from now on, the socket receives without TLS
-        except OSError:  # the client has disconnected
-            self.close()
+        except OSError:
+            self.close(_DISCONNECTED)
             return
         self._loop.add_reader(self._fd, self._drain)
         self._unwatch = self._loop.remove_reader
@@ -233,7 +240,7 @@ class _Handshake:
             count = 0
         self._drained += count
         if not count or self._drained > MOST_DRAINED:
-            self.close()
+            self.close("refused")
 
     def _finish(self, secured: ssl.SSLSocket) -> None:
         try:
@@ -261,13 +268,13 @@ class _Handshake:
 
     def _late(self) -> None:
         if self._refused is not None:
-            self.close()
+            self.close("refused")
             return
         self._fail("late", f"the handshake took longer than {LIMIT_SECONDS:.0f} s")
 
     def _fail(self, kind: str, reason: str) -> None:
         self._group.warn(self._context, kind, reason)
-        self.close()
+        self.close(reason)
 
     def _end(self) -> bool:
         """Stop waiting and close what this object still owns; return False if that has happened before."""

@@ -138,11 +138,25 @@ async def test_a_client_that_does_not_trust_the_certificate_is_one_line(
     assert "the client refuses the connection" in line
 
 
+async def test_silent_clients_take_a_quarter_of_a_listener_without_sasl(serve: Serve) -> None:
+    serving = await serve(tls=secured(), max_connections="20")
+    known = await connect(serving)
+    silent = [await serving.connect() for _ in range(30)]
+    refused = serving.metrics.listener("PLAINTEXT")
+    await serving.until(lambda: refused.refused + serving.connections.handshakes == len(silent))
+
+    assert serving.connections.handshakes == 5
+    for client in silent[:-5]:
+        assert await client.is_closed()
+    await ask(await connect(serving))
+    await ask(known)
+
+
 async def test_handshakes_count_as_connections(serve: Serve) -> None:
-    serving = await serve(tls=secured(), max_connections="2", max_connections_per_ip="3")
+    serving = await serve(tls=secured(), max_connections="8")
     silent = await serving.connect()
-    served = await connect(serving)
-    await ask(served)
+    for _ in range(7):
+        await ask(await connect(serving))
     waiting = await serving.connect()
     late = asyncio.ensure_future(TlsClient(waiting, client_context(AUTHORITY)).handshake())
     for _ in range(100):
@@ -163,17 +177,16 @@ async def test_handshakes_count_for_their_address(serve: Serve) -> None:
 
 
 async def test_a_stop_closes_unfinished_handshakes(serve: Serve) -> None:
-    serving = await serve(tls=secured(), max_connections="2")
+    serving = await serve(tls=secured(), max_connections="8")
     silent, other = await serving.connect(), await serving.connect()
-    limits = serving.connections.limits
-    await serving.until(lambda: limits.reached("PLAINTEXT") is not None)
+    await serving.until(lambda: serving.connections.handshakes == 2)
     await other.send(b"\x16\x03")
     for _ in range(10):
         await asyncio.sleep(0)
     serving.server.stop_accepting()
     assert await silent.is_closed()
     assert await other.is_closed()
-    assert limits.reached("PLAINTEXT") is None
+    assert serving.connections.handshakes == 0
 
 
 async def test_a_resumed_session_has_its_principal_until_the_certificate_expires(

@@ -141,3 +141,34 @@ async def test_unauthenticated_clients_have_a_share_of_the_connections(guard: Gu
     client = await guarded.connect()  # takes the place of the oldest
     assert len(await play(client, plain())) == 4
     assert len(guarded.connections) == 1 + len(known) + share
+
+
+async def test_handshakes_of_tls_count_for_the_share_and_the_oldest_is_closed(guard: Guard) -> None:
+    most = 40
+    guarded = await guard(max_connections=str(most))
+    share, limits = int(most * UNAUTHENTICATED_SHARE), guarded.connections
+    waiting = [await guarded.connect() for _ in range(3)]
+    await guarded.until(lambda: len(limits) == 1 + len(waiting))
+    silent = [await guarded.connect("SECURE") for _ in range(MANY)]
+    counts = guarded.broker.metrics.listener("SECURE")
+    await guarded.until(lambda: counts.refused + limits.handshakes == MANY)
+
+    assert limits.handshakes == share
+    for client in (*waiting, *silent[:-share]):
+        assert await client.is_closed()
+    served = await (await guarded.tls()).handshake()
+    assert len(await play(served, plain())) == 4
+    assert limits.handshakes == share - 1  # it took the place of one, and left it
+    assert await guarded.is_serving()
+
+
+async def test_the_time_to_authenticate_begins_with_the_handshake(guarded: Guarded) -> None:
+    tls = await guarded.tls()
+    await guarded.until(lambda: guarded.connections.handshakes == 1)
+    guarded.let_pass(UNAUTHENTICATED_SECONDS - 1)
+    await tls.handshake()
+    await guarded.until(lambda: len(guarded.connections) == 2)
+
+    guarded.let_pass(1)
+
+    assert len(guarded.connections) == 1
