@@ -7,7 +7,7 @@ It serves only GET and HEAD, without bodies; a connection may carry several requ
 | sends something else than HTTP, a head over 8 KiB, or a body | an error, and the connection is closed |
 | sends its head slowly, or nothing | closed after 10 seconds |
 | does not read its answer | closed after 10 seconds; until then its next request is neither read nor handled |
-| is one of more than 64 | closed at once |
+| is the 65th | takes the place of another, so that silent clients cannot keep probes out: see `_make_room` |
 | names a host that a server on the loopback interface cannot have | 403: see `http_host` |
 | has not finished the handshake of TLS, if there is a context for it | closed after 10 seconds |
 
@@ -18,8 +18,10 @@ connection, with each answer, and when the kernel has taken all of an answer. A 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from ssl import SSLContext
 from typing import NamedTuple, cast
@@ -76,9 +78,8 @@ class HttpServer:
         self.timeout_seconds = timeout_seconds
         self._tls_context = tls_context
         self.open: set[_HttpConnection] = set()
+        self._places: dict[_HttpConnection, None] = {}  # those in `open` that are not being closed, the oldest first
         self._sockets: HttpSockets | None = None
-        self._connecting: set[asyncio.Task[None]] = set()
-        self._pending = 0  # accepted connections that are not in `open` yet
         self._own_name: str | None = None  # set if the server listens on the loopback interface only
 
     def serves_host(self, host: str | None) -> bool:
@@ -93,33 +94,34 @@ class HttpServer:
         return addresses[0]
 
     def _accepted(self, connected: socket.socket) -> None:
-        if len(self.open) + self._pending >= MAX_CONNECTIONS:
-            connected.close()
-            return
-        self._pending += 1
-        connecting = asyncio.get_running_loop().create_task(self._connect(connected))
-        self._connecting.add(connecting)
-        connecting.add_done_callback(self._connecting.discard)
-
-    async def _connect(self, connected: socket.socket) -> None:
-        context = None if self._tls_context is None else self._tls_context()
-        limit = None if context is None else self.timeout_seconds
-        try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: _HttpConnection(self),
-                connected,
-                ssl=context,
-                ssl_handshake_timeout=limit,
-                ssl_shutdown_timeout=limit,
-            )
-        except OSError:  # the client has disconnected already, or the handshake failed
-            self._pending -= 1
-            connected.close()
-
-    def opened(self, connection: _HttpConnection) -> None:
-        """Register a connection that can be served now."""
-        self._pending -= 1
+        if len(self._places) >= MAX_CONNECTIONS:
+            self._make_room()
+        connection = _HttpConnection(self)
         self.open.add(connection)
+        self._places[connection] = None
+        connection.connect(connected, self._tls_context)
+
+    def _make_room(self) -> None:
+        """Close the oldest connection that waits for a request; without one, the oldest whose answer is not read.
+
+        If all requests are being answered, close the oldest. Bytes of an incomplete request do not make a connection
+        younger, an answer does. A probe sends its request at once and is answered within a few turns of the event loop,
+        in which fewer connections are accepted than there are places.
+        """
+        oldest = min(self._places, key=lambda each: each.progress)
+        del self._places[oldest]
+        oldest.abort()
+
+    def record_answer(self, connection: _HttpConnection) -> None:
+        """Make a connection that was sent an answer the youngest."""
+        if connection in self._places:
+            del self._places[connection]
+            self._places[connection] = None
+
+    def remove(self, connection: _HttpConnection) -> None:
+        """Remove a connection that is closed."""
+        self.open.discard(connection)
+        self._places.pop(connection, None)
 
     async def stop(self) -> None:
         """Close everything now, so that probes detect that the broker has stopped."""
@@ -127,9 +129,6 @@ class HttpServer:
             return
         self._sockets.close()
         self._sockets = None
-        for connecting in self._connecting:
-            connecting.cancel()  # it may wait for a handshake
-        await asyncio.gather(*self._connecting, return_exceptions=True)
         await asyncio.gather(*(connection.close() for connection in tuple(self.open)))
 
 
@@ -141,30 +140,65 @@ class _HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self._received = bytearray()
+        self._connecting: asyncio.Task[object] | None = None
+        self._is_aborted = False
         self._transport: asyncio.Transport | None = None
         self._timeout: asyncio.TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
         self._is_sending = False  # the kernel has not taken all of the last answer yet
         self._has_certificate = False
 
+    def connect(self, connected: socket.socket, tls_context: Callable[[], SSLContext] | None) -> None:
+        """Serve an accepted socket, which belongs to this object from now on."""
+        limit = None if tls_context is None else self._server.timeout_seconds
+        self._connecting = self._loop.create_task(
+            self._loop.connect_accepted_socket(
+                lambda: self,
+                connected,
+                ssl=None if tls_context is None else tls_context(),
+                ssl_handshake_timeout=limit,
+                ssl_shutdown_timeout=limit,
+            )
+        )
+        self._connecting.add_done_callback(partial(self._connected, connected))
+
+    def _connected(self, connected: socket.socket, connecting: asyncio.Task[object]) -> None:
+        """Close the socket if nothing can be served: the client has disconnected, or the handshake failed."""
+        self._connecting = None
+        if self._transport is None and not self.lost.done():
+            connected.close()
+            self._end()
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            connecting.result()
+
+    @property
+    def progress(self) -> int:
+        """0: waits for a request; 1: the client has not read all of its answer; 2: a request is being answered."""
+        return 2 if self._answering is not None else int(self._is_sending)
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's is one, and no subclass of it
         self._has_certificate = bool(transport.get_extra_info("peercert"))
-        self._server.opened(self)
+        if self._is_aborted:
+            transport.abort()
+            return
         transport.set_write_buffer_limits(high=0)  # so that `pause_writing` reports any unsent byte
         self._restart_timeout()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        self._server.open.discard(self)
-        self.lost.set_result(None)
         self._transport = None
         self._cancel_timeout()
         if self._answering is not None:
             self._answering.cancel()
+        self._end()
+
+    def _end(self) -> None:
+        self._server.remove(self)
+        self.lost.set_result(None)
 
     async def close(self) -> None:
         """Close now, and wait until the connection and its task have ended."""
-        self._abort()
+        self.abort()
         answering = self._answering
         await self.lost
         if answering is not None:
@@ -240,6 +274,7 @@ class _HttpConnection(asyncio.Protocol):
         """Continue with the next request after the last answer was sent."""
         transport = self._transport
         if transport is not None and not transport.is_closing():
+            self._server.record_answer(self)
             transport.resume_reading()
             self._restart_timeout()
             if self._received:
@@ -267,16 +302,20 @@ class _HttpConnection(asyncio.Protocol):
     def _restart_timeout(self) -> None:
         """Restart the time that the client has to send a request, or to read the last answer."""
         self._cancel_timeout()
-        self._timeout = self._loop.call_later(self._server.timeout_seconds, self._abort)
+        self._timeout = self._loop.call_later(self._server.timeout_seconds, self.abort)
 
     def _cancel_timeout(self) -> None:
         if self._timeout is not None:
             self._timeout.cancel()
             self._timeout = None
 
-    def _abort(self) -> None:
+    def abort(self) -> None:
+        """Close now, in any state."""
+        self._is_aborted = True
         if self._transport is not None:
             self._transport.abort()
+        elif self._connecting is not None:
+            self._connecting.cancel()  # it may wait for a handshake
 
 
 def _error(status: HTTPStatus, text: str = "") -> Response:

@@ -11,12 +11,14 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from odradek.broker.server.accepting import ACCEPTS_A_TURN, BACK_OFF_SECONDS, accept_next
+from odradek.broker.server.accepting import BACK_OFF_SECONDS, accept_next
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
 _BACKLOG = 100
+_ACCEPTS_A_TURN = 4
+"""Connections that one socket accepts in a turn of the event loop: few, because a new one may close an older one."""
 
 
 class HttpSockets:
@@ -64,7 +66,7 @@ class HttpSockets:
             self._loop.add_reader(listening, self._acceptable, listening)
 
     def _acceptable(self, listening: socket.socket) -> None:
-        for _ in range(ACCEPTS_A_TURN):
+        for _ in range(_ACCEPTS_A_TURN):
             try:
                 waiting = accept_next(listening)
             except OSError as error:

@@ -10,9 +10,13 @@ from http import HTTPStatus
 
 import pytest
 
-from odradek.broker.server import http_sockets
-from odradek.broker.server.http import HttpServer, Request, Response
+from odradek.broker.server import http, http_sockets
+from odradek.broker.server.http import MAX_CONNECTIONS, HttpServer, Request, Response
 from odradek.broker.server.http_host import is_local_host
+from tests.security.tls.handshakes import client_context
+from tests.server.securing import AUTHORITY, secured
+from tests.server.serving import Client
+from tests.server.tls_client import TlsClient
 
 
 async def hello(request: Request) -> Response:
@@ -178,11 +182,68 @@ async def test_a_large_answer_arrives_whole(connect: Connect) -> None:
     assert len((await receive(connected))[2]) == 10_000_000
 
 
-async def test_the_number_of_connections_is_limited(connect: Connect) -> None:
-    connections = [await connect() for _ in range(65)]
-    assert await is_closed(connections[-1])
-    await send(connections[0], b"GET /hello HTTP/1.1\r\n\r\n")
-    assert (await receive(connections[0]))[0] == 200
+async def never(request: Request) -> Response:
+    await asyncio.get_running_loop().create_future()
+    raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("sent", "progress"),
+    [
+        (b"", 0),
+        (b"GET /hello HTTP/1.1\r\nX: slow", 0),
+        (b"GET /large HTTP/1.1\r\n\r\n", 1),
+        (b"GET /never HTTP/1.1\r\n\r\n", 2),
+    ],
+    ids=["silent", "incomplete", "not-reading", "being-answered"],
+)
+async def test_a_probe_is_answered_while_others_have_all_places(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, sent: bytes, progress: int
+) -> None:
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 8)
+    server = HttpServer({**PAGES, "/never": never})
+    taken = [await connect(server) for _ in range(8)]
+    for client in taken:
+        await send(client, sent)
+    async with asyncio.timeout(20):
+        while [each.progress for each in server.open] != [progress] * 8:  # noqa: ASYNC110 - until all are there
+            await asyncio.sleep(0)
+    probe = await connect()
+    await send(probe, b"GET /hello HTTP/1.1\r\n\r\n")
+    assert (await receive(probe))[0] == 200
+    await drained(taken[0])
+    assert len(server.open) == 8
+
+
+async def drained(connected: socket.socket) -> None:
+    """Read until the end or a reset."""
+    with suppress(ConnectionResetError):
+        while await asyncio.get_running_loop().sock_recv(connected, 1 << 20):
+            pass
+
+
+async def test_a_silent_client_goes_before_one_that_was_answered(connect: Connect) -> None:
+    known = await connect()
+    for _ in range(MAX_CONNECTIONS - 1):
+        await connect()
+    await send(known, b"GET /hello HTTP/1.1\r\n\r\n")
+    assert (await receive(known))[0] == 200
+    for _ in range(MAX_CONNECTIONS - 1):
+        await connect()
+    await send(known, b"GET /hello HTTP/1.1\r\n\r\n")
+    assert (await receive(known))[0] == 200
+
+
+async def test_silent_handshakes_leave_a_place_to_probes(connect: Connect) -> None:
+    server = HttpServer(PAGES, tls_context=lambda: secured().context)
+    silent = await connect(server)
+    for _ in range(MAX_CONNECTIONS):
+        await connect()
+    assert await is_closed(silent)
+    assert len(server.open) == MAX_CONNECTIONS
+    tls = await TlsClient(Client(await connect()), client_context(AUTHORITY)).handshake()
+    await tls.send(b"GET /hello HTTP/1.1\r\n\r\n")
+    assert (await tls.receive_record()).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 async def test_stopping_ends_unfinished_answers(connect: Connect) -> None:
