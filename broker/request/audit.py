@@ -6,11 +6,14 @@
 | authentication failed | warning | a client could not |
 | refused | warning | a right is missing; `rule` is what decided |
 | changed | info | topics, properties, rules, users, quotas or records were altered or deleted, or could not be |
-| repeated | the level of the event | an event came again, `count` times within a minute |
+| repeated | warning | an event came again, `count` times within a minute |
+| dropped | warning | `count` events of a client were not written in the last ten seconds |
 
 The fields say who (principal, mechanism, listener, address, client id), what (API, operation, resource), and the
 outcome; never a payload or a secret. Within a minute the same event of the same client on the same resource is one
-line, and another one with the number of repetitions, so that a client in a loop does not fill a disk.
+line, and another one with the number of repetitions, so that a client in a loop does not fill a disk. A client that
+varies what it asks for is limited, too, and so are all together: events beyond `MOST_LINES` are only counted
+(`line_limits`). A client is its principal, or its address while that is anonymous.
 
 `audit.log.file` is a file of its own, as JSON, with all levels; without it the events are among the broker's others.
 """
@@ -19,12 +22,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from odradek.broker.clock import Clock
 from odradek.broker.request.context import ConnectionContext, RequestContext
+from odradek.broker.request.line_limits import SPAN_SECONDS, LineLimits
+from odradek.broker.security.principal import ANONYMOUS
 from odradek.broker.structured_logging import StructuredLogger
 
 LOGGER: Final = "odradek.broker.audit"
@@ -32,14 +38,18 @@ _LOG: Final = StructuredLogger(LOGGER)
 _SPAN_SECONDS: Final = 60.0
 _MOST_EVENTS: Final = 1000
 """Events that are remembered; beyond, those of the oldest span are forgotten early, and repeated lines are written."""
+MOST_LINES: Final = {"authenticated": (100, 1000), "authentication failed": (100, 1000), "refused": (100, 1000)}
+"""The most lines of one client and of all in ten seconds, by event. No event takes the lines of another."""
+MOST_CHANGES: Final = (1000, 5000)
+"""The same for changes: each is work of somebody who may do it."""
 _LONGEST_NAMES: Final = 10
 _LONGEST_TEXT: Final = 256
 
 
 class _Repeated(msgspec.Struct):
-    level: int
     event: str
     fields: dict[str, Any]
+    client: str
     since: float
     count: int = 0
 
@@ -50,17 +60,21 @@ class Audit:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._seen: dict[tuple[Any, ...], _Repeated] = {}
+        self._limits = {
+            event: LineLimits(clock, *most, partial(self._dropped, event))
+            for event, most in {**MOST_LINES, "changed": MOST_CHANGES}.items()
+        }
 
     def authenticated(self, connection: ConnectionContext, mechanism: str) -> None:
         """Record that the client of a connection has authenticated."""
-        if _LOG.enabled_for(logging.DEBUG):
-            self._write(logging.DEBUG, "authenticated", _of_connection(connection, mechanism))
+        if _LOG.enabled_for(logging.DEBUG) and self._limits["authenticated"].allows(_client(connection)):
+            _LOG.debug("authenticated", **_of_connection(connection, mechanism))
 
     def authentication_failed(self, connection: ConnectionContext, mechanism: str, reason: str) -> None:
         """Record that a client could not authenticate; `reason` has no secret, and the client does not get it."""
         fields = {**_of_connection(connection, mechanism), "reason": _shortened(reason)}
         key = (connection.listener_name, connection.peer_address[0], mechanism, reason)
-        self._once(logging.WARNING, "authentication failed", key, fields)
+        self._once("authentication failed", _client(connection), key, fields)
 
     def refused(self, context: RequestContext, api: str, operation: str, resource: str, rule: str) -> None:
         """Record that a client lacks a right; `rule` is the rule that decided, or why none did."""
@@ -72,43 +86,53 @@ class Audit:
         }
         connection = context.connection
         key = (connection.principal, connection.peer_address[0], api, operation, resource)
-        self._once(logging.WARNING, "refused", key, fields)
+        self._once("refused", _client(connection), key, fields)
 
     def changed(self, context: RequestContext, api: str, resources: Sequence[str], errors: Sequence[str]) -> None:
         """Record that a client has changed `resources`; with `errors`, that it failed for some or all of them."""
+        if not self._limits["changed"].allows(_client(context.connection)):
+            return
         fields = {**_of_request(context, api), "resources": _few(resources)}
         if errors:
             fields["errors"] = _few(errors)
-        self._write(logging.INFO, "changed", fields)
+        _LOG.info("changed", **fields)
 
     def tick(self) -> None:
         """Write the numbers of repetitions of a minute ago. To be called every few seconds."""
         now = self._clock.monotonic()
-        ended = [key for key, seen in self._seen.items() if seen.since <= now - _SPAN_SECONDS]
-        for key in ended:
+        for key in [key for key, seen in self._seen.items() if seen.since <= now - _SPAN_SECONDS]:
             self._end(key)
+        for limits in self._limits.values():
+            limits.tick()
 
-    def _once(self, level: int, event: str, key: tuple[Any, ...], fields: dict[str, Any]) -> None:
-        if not _LOG.enabled_for(level):
+    def _once(self, event: str, client: str, key: tuple[Any, ...], fields: dict[str, Any]) -> None:
+        if not _LOG.enabled_for(logging.WARNING):
             return
         key = (event, *key)
         seen = self._seen.get(key)
         if seen is not None:
             seen.count += 1
             return
+        if not self._limits[event].allows(client):
+            return
         if len(self._seen) >= _MOST_EVENTS:
             self._end(next(iter(self._seen)))
-        self._seen[key] = _Repeated(level, event, fields, self._clock.monotonic())
-        self._write(level, event, fields)
+        self._seen[key] = _Repeated(event, fields, client, self._clock.monotonic())
+        _LOG.warning(event, **fields)
 
     def _end(self, key: tuple[Any, ...]) -> None:
         seen = self._seen.pop(key)
-        if seen.count:
-            self._write(seen.level, "repeated", {"repeated": seen.event, "count": seen.count, **seen.fields})
+        if seen.count and self._limits[seen.event].allows(seen.client, seen.count):
+            _LOG.warning("repeated", repeated=seen.event, count=seen.count, **seen.fields)
 
     @staticmethod
-    def _write(level: int, event: str, fields: dict[str, Any]) -> None:
-        _LOG.log(level, event, **fields)
+    def _dropped(event: str, client: str, count: int) -> None:
+        _LOG.warning("dropped", dropped=event, count=count, client=client, seconds=int(SPAN_SECONDS))
+
+
+def _client(connection: ConnectionContext) -> str:
+    """Return what the lines of a client are counted by: its principal, or its address while that is anonymous."""
+    return connection.peer_address[0] if connection.principal == ANONYMOUS else _shortened(str(connection.principal))
 
 
 def _of_connection(connection: ConnectionContext, mechanism: str) -> dict[str, Any]:

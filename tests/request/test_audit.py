@@ -17,6 +17,7 @@ from odradek.broker.config.jaas import PLAIN_MODULE
 from odradek.broker.request.audit import LOGGER, Audit
 from odradek.broker.request.audited_changes import CHANGES
 from odradek.broker.request.context import ConnectionContext, RequestContext
+from odradek.broker.security.principal import Principal
 from odradek.broker.structured_logging import LogEvent, write_to_file
 from odradek.broker.testing.clock import ManualClock
 from odradek.broker.testing.movable_clock import MovableClock
@@ -126,21 +127,80 @@ async def test_no_event_has_a_password(taken: Taken, caplog: pytest.LogCaptureFi
     assert "hunter" not in caplog.text
 
 
-def test_what_is_remembered_is_bounded(taken: Taken) -> None:
+def request_of(name: str, host: str = "127.0.0.1") -> RequestContext:
+    connection = ConnectionContext("L", ("127.0.0.1", 1), (host, 2))
+    connection.principal = Principal("User", name)
+    return RequestContext(0, 0, 0, "c" * 1000, 0.0, connection)
+
+
+def refuse(audit: Audit, context: RequestContext, topics: range) -> None:
+    for number in topics:
+        audit.refused(context, "Produce", "WRITE", f"topic {number}", "no rule allows it")
+
+
+def test_lines_of_one_client_are_limited_and_the_others_counted(taken: Taken) -> None:
     clock = ManualClock()
     audit = Audit(clock)
-    connection = ConnectionContext("L", ("127.0.0.1", 1), ("127.0.0.1", 2))
-    context = RequestContext(0, 0, 0, "c" * 1000, 0.0, connection)
-    for _ in range(2):
-        for number in range(3000):
-            audit.refused(context, "Produce", "WRITE", f"topic {number}", "no rule allows it")
-    assert len(taken()) == 6000  # a topic was forgotten when its turn came again
+    refuse(audit, request_of("mallory"), range(12_345))
+    refuse(audit, request_of("alice"), range(1))
+    audit.changed(request_of("mallory"), "CreateTopics", ["topic orders"], [])
+    assert [event["event"] for event in taken()] == ["refused"] * 101 + ["changed"]
+    assert taken()[100]["principal"] == "User:alice"
     assert all(len(event["client_id"]) < 300 for event in taken())
-    for number in range(2000, 3000):
-        audit.refused(context, "Produce", "WRITE", f"topic {number}", "no rule allows it")
-    clock.advance(61_000)
+    clock.advance(9_999)
     audit.tick()
-    assert [event["event"] for event in taken()[6000:]] == ["repeated"] * 1000
+    assert len(taken()) == 102
+
+    clock.advance(1)
+    audit.tick()
+
+    dropped = {"event": "dropped", "dropped": "refused", "count": 12_245, "client": "User:mallory", "seconds": 10}
+    assert taken()[102:] == [dropped]
+    refuse(audit, request_of("mallory"), range(20_000, 20_200))
+    assert len(taken()) == 203
+
+
+def test_lines_of_all_clients_are_limited_and_few_are_named(taken: Taken) -> None:
+    clock = ManualClock()
+    audit = Audit(clock)
+    for number in range(3_000):
+        refuse(audit, request_of(f"user-{number}"), range(2))
+    assert len(taken()) == 1_000
+    clock.advance(10_000)
+    audit.tick()
+    dropped = {event["client"]: event["count"] for event in taken()[1_000:]}
+    assert dropped == {**{f"User:user-{number}": 2 for number in range(500, 520)}, "others": 5_000 - 40}
+
+
+def test_clients_that_are_anonymous_are_limited_by_their_addresses(taken: Taken) -> None:
+    clock = ManualClock()
+    audit = Audit(clock)
+    for host in ("10.0.0.1", "10.0.0.2"):
+        connection = ConnectionContext("L", ("127.0.0.1", 1), (host, 2))
+        for number in range(150):
+            audit.authentication_failed(connection, "PLAIN", f"unknown user '{number}'")
+    clock.advance(10_000)
+    audit.tick()
+    assert len(taken()) == 202
+    assert [(event["client"], event["count"]) for event in taken()[200:]] == [("10.0.0.1", 50), ("10.0.0.2", 50)]
+
+
+def test_repetitions_count_as_lines(taken: Taken) -> None:
+    clock = ManualClock()
+    audit = Audit(clock)
+    for _ in range(6):
+        clock.advance(10_000)
+        for first in range(0, 1_000, 100):
+            refuse(audit, request_of(f"user-{first}"), range(first, first + 100))
+            refuse(audit, request_of(f"user-{first}"), range(first, first + 100))
+    assert len(taken()) == 1_000
+    clock.advance(50_000)
+    audit.tick()
+    clock.advance(10_000)
+    audit.tick()
+    repeated = [event for event in taken() if event["event"] == "repeated"]
+    assert len(repeated) == 1_000
+    assert {event["count"] for event in repeated} == {11}
 
 
 @pytest.fixture
