@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 CORRUPT_RECORD: Final = "_corrupt_record"
 HEADERS: Final = "headers"
+LARGEST_MS: Final = ((1 << 63) - 1) // 1000
+"""The largest timestamp, in ms, that the column can have; the smallest is `SMALLEST_MS`."""
+SMALLEST_MS: Final = -LARGEST_MS
 PLAIN_COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
 
 HEADER_TYPE: Final = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])

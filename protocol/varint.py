@@ -19,6 +19,11 @@ INT64_MIN: Final = -(1 << 63)
 INT64_MAX: Final = (1 << 63) - 1
 
 
+def wrapped(value: int) -> int:
+    """Return the sum or difference of two integers of 64 bits as Java computes it: modulo 2^64, signed."""
+    return (value - INT64_MIN) % (1 << 64) + INT64_MIN
+
+
 def encode_varint(value: int) -> bytes:
     """Encode a signed integer of up to 64 bits; raise LocalProtocolError for a wider one.
 

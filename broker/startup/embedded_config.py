@@ -13,7 +13,7 @@ Properties = Mapping[str, str | int]
 READ_ONLY = {"auto.create.topics.enable": "false"}
 """Properties of a read-only broker, which override its configuration."""
 
-_FAR_FUTURE_MS = (1 << 63) - 1
+_FAR_FUTURE_MS = 1 << 62  # 146 million years; 2^63 - 1 would also allow -2^63, which is "no time" in NumPy and pandas
 _DEFAULTS = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "group.initial.rebalance.delay.ms": "0",

@@ -175,7 +175,7 @@ def window_rows(measured: DataFrame, window_ms: int) -> list[dict[str, Any]]:
     rows = (
         measured.where("records > 0")
         .withColumn("lateness", lateness)
-        .withColumn("start", f.floor(f.col("timestamp") / window_ms).cast("bigint") * window_ms)
+        .withColumn("start", f.floor(f.coalesce("timestamp", f.lit(-1)) / window_ms).cast("bigint") * window_ms)
         .groupBy("topic", "start")
         .agg(
             f.sum("records").alias("records"),

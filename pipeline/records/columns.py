@@ -21,10 +21,18 @@ import pyarrow as pa
 from odradek.pipeline.records.arrow_values import binary_scalar, boolean_array, number_array
 from odradek.pipeline.records.record_fields import HeaderPositions, Positions, RecordFields
 from odradek.pipeline.records.varints import Ints
-from odradek.pipeline.schema import ARROW_TYPES, CORRUPT_RECORD, HEADER_TYPE, HEADERS, HEADERS_TYPE, arrow_schema
+from odradek.pipeline.schema import (
+    ARROW_TYPES,
+    CORRUPT_RECORD,
+    HEADER_TYPE,
+    HEADERS,
+    HEADERS_TYPE,
+    LARGEST_MS,
+    SMALLEST_MS,
+    arrow_schema,
+)
 from odradek.protocol.buffer import Buffer
 
-_LARGEST_MS: Final = ((1 << 63) - 1) // 1000
 _Rows = Ints | None  # numbers of records; None: all of them
 _Column = Callable[[RecordFields, _Rows], Any]
 
@@ -70,7 +78,7 @@ def _taken(data: Buffer, positions: Positions, rows: _Rows) -> Any:
 
 def _timestamps(fields: RecordFields, rows: _Rows) -> Any:
     timestamp = _of(fields.timestamp, rows)
-    microseconds = number_array(timestamp * 1000, np.abs(timestamp) > _LARGEST_MS)
+    microseconds = number_array(timestamp * 1000, (timestamp < SMALLEST_MS) | (timestamp > LARGEST_MS))
     return microseconds.view(ARROW_TYPES["timestamp"])
 
 

@@ -31,6 +31,7 @@ from odradek.protocol.records.batch_header import (
     LOG_OVERHEAD,
     MAGIC,
     MAX_SEQUENCE,
+    NO_TIMESTAMP,
     BatchHeader,
     read_batch_header,
     write_header,
@@ -70,15 +71,15 @@ def encode_batch(
     `encode_records` and `join_batch`.
     """
     count = len(values)
-    timestamps = np.full(count, timestamp) if isinstance(timestamp, int) else np.asarray(timestamp, dtype=np.int64)
-    base_timestamp = int(timestamps[0]) if count else -1
+    timestamps = np.broadcast_to(np.asarray(timestamp, dtype=np.int64), count)
+    base_timestamp = int(timestamps[0]) if count else NO_TIMESTAMP
     deltas = np.arange(count, dtype=np.int64)
     records = encode_records(keys, values, headers, offset_deltas=deltas, timestamp_deltas=timestamps - base_timestamp)
     return join_batch(
         [records.data],
         count,
         base_timestamp=base_timestamp,
-        max_timestamp=int(timestamps.max(initial=-1)),
+        max_timestamp=int(timestamps.max()) if count else NO_TIMESTAMP,
         codec=codec,
         level=level,
         producer_id=producer_id,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from odradek.pipeline.schema import CORRUPT_RECORD, HEADERS, arrow_schema
+from odradek.pipeline.schema import CORRUPT_RECORD, HEADERS, LARGEST_MS, SMALLEST_MS, arrow_schema
 from odradek.protocol.buffer import Buffer
 from odradek.protocol.records.batch_header import TimestampType
 from odradek.protocol.records.message_set import iter_messages, read_message_header
@@ -18,7 +18,7 @@ _COLUMNS: Final[dict[str, Callable[[Record], Any]]] = {
     "key": lambda record: record.key,
     "value": lambda record: record.value,
     "offset": lambda record: record.offset,
-    "timestamp": lambda record: record.timestamp * 1000,
+    "timestamp": lambda record: record.timestamp * 1000 if SMALLEST_MS <= record.timestamp <= LARGEST_MS else None,
     HEADERS: lambda _: None,
     CORRUPT_RECORD: lambda _: None,
 }

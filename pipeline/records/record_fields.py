@@ -83,7 +83,7 @@ def read_fields(data: Buffer, batch_starts: Ints, batch_ends: Ints, headers: Hea
         raise RemoteProtocolError("a record does not end where its length says")
     return RecordFields(
         data,
-        _sum(numbers(headers["base_offset"]), counts, offset_delta, "an offset"),
+        _offsets(numbers(headers["base_offset"]), counts, offset_delta),
         *_timestamps(headers, counts, timestamp_delta),
         key,
         value,
@@ -118,7 +118,7 @@ def _check_chain(starts: Ints, ends: Ints, counts: Ints, batch_ends: Ints) -> No
 
 def _timestamps(headers: Headers, counts: Ints, delta: Ints) -> tuple[Ints, NDArray[np.int32]]:
     """Return the timestamp of each record and its type."""
-    timestamp = _sum(numbers(headers["base_timestamp"]), counts, delta, "a timestamp")
+    timestamp = np.repeat(numbers(headers["base_timestamp"]), counts) + delta  # modulo 2^64, as by Kafka
     is_append_time = headers["attributes"] & TIMESTAMP_TYPE_BIT != 0
     kind = np.repeat(is_append_time.astype(np.int32), counts)
     if np.count_nonzero(is_append_time):
@@ -127,13 +127,13 @@ def _timestamps(headers: Headers, counts: Ints, delta: Ints) -> tuple[Ints, NDAr
     return timestamp, kind
 
 
-def _sum(bases: Ints, counts: Ints, delta: Ints, what: str) -> Ints:
-    """Return the sum of the base of each record's batch and of its delta."""
+def _offsets(bases: Ints, counts: Ints, delta: Ints) -> Ints:
+    """Return the sum of the base offset of each record's batch and of its delta."""
     base = np.repeat(bases, counts)
     total = base + delta
     are_small = _INT64.min <= _least(bases) + _least(delta) and _most(bases) + _most(delta) <= _INT64.max
     if not are_small and np.count_nonzero(((base ^ total) & (delta ^ total)) < 0):
-        raise RemoteProtocolError(f"{what} is wider than 64 bits")
+        raise RemoteProtocolError("an offset is wider than 64 bits")
     return total
 
 

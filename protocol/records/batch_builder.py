@@ -25,7 +25,7 @@ from odradek.protocol.records.batch_header import (
     write_header,
 )
 from odradek.protocol.records.record_headers import Header, encode_headers
-from odradek.protocol.varint import SHORT_VARINTS, encode_varint
+from odradek.protocol.varint import INT64_MAX, INT64_MIN, SHORT_VARINTS, encode_varint, wrapped
 
 _SHORT: Final = len(SHORT_VARINTS)
 _NULL: Final = encode_varint(-1)
@@ -101,6 +101,8 @@ class BatchBuilder:
         Raises LocalProtocolError for a timestamp or size that the format cannot represent, or an offset that is not
         above the one before; the batch is then unchanged.
         """
+        if not INT64_MIN <= timestamp <= INT64_MAX:
+            raise LocalProtocolError(f"the timestamp {timestamp} does not fit into 64 bits")
         count = self.records_count
         if offset_delta is None:
             offset_delta = self._last_offset_delta + 1
@@ -120,7 +122,9 @@ class BatchBuilder:
         body = b"".join(
             (
                 b"\0",
-                SHORT_VARINTS[timestamp_delta] if 0 <= timestamp_delta < _SHORT else encode_varint(timestamp_delta),
+                SHORT_VARINTS[timestamp_delta]
+                if 0 <= timestamp_delta < _SHORT
+                else encode_varint(wrapped(timestamp_delta)),
                 SHORT_VARINTS[offset_delta] if offset_delta < _SHORT else encode_varint(offset_delta),
                 key_length,
                 key,
@@ -134,7 +138,6 @@ class BatchBuilder:
         if length + len(records) > _MAX_LENGTH - BATCH_HEADER_SIZE:
             raise LocalProtocolError("a record batch cannot take more than 2 GiB")
         if not count:
-            encode_varint(timestamp)  # raises if it is wider than 64 bits
             self._base_timestamp = self._max_timestamp = timestamp
         elif timestamp > self._max_timestamp:
             self._max_timestamp = timestamp

@@ -11,8 +11,9 @@ value length     varint   negative: no value (a tombstone)
 value            bytes
 headers          varint   their count, then each (`odradek.protocol.records.record_headers`)
 ```
-Varints are signed (`odradek.protocol.varint`). In a batch of log append time every record has the maximum timestamp of
-the batch instead. Source: Kafka `DefaultRecord`.
+Varints are signed (`odradek.protocol.varint`). A timestamp is computed modulo 2^64, as by Kafka: the difference of two
+timestamps that are far apart, such as now and -2^63, is only right so. In a batch of log append time every record has
+the maximum timestamp of the batch instead. Source: Kafka `DefaultRecord`.
 
 A record must end where its length says, within the batch, and the batch after as many records as its header counts.
 Whatever a length claims, at most the rest of the batch is copied before the error.
@@ -35,7 +36,7 @@ from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, LOG_OVERHEAD, BatchHeader
 from odradek.protocol.records.record_headers import Header, decode_headers
 from odradek.protocol.records.record_runs import Run, Shapes, find_run
-from odradek.protocol.varint import INT64_MAX, INT64_MIN, ZIGZAG, read_varint, read_varlong
+from odradek.protocol.varint import INT64_MAX, INT64_MIN, ZIGZAG, read_varint, read_varlong, wrapped
 
 _MOST_RECORDS: Final = 512  # in columns at once, to bound their memory
 
@@ -212,9 +213,7 @@ def _fill(lists: _Lists, data: bytes, at: int, header: BatchHeader, count: int) 
         else:
             timestamp, at = read_varlong(data, at)
             timestamp += base_timestamp
-            if not INT64_MIN <= timestamp <= INT64_MAX:
-                raise RemoteProtocolError(f"timestamp {timestamp} is wider than 64 bits")
-            timestamps.append(timestamp)
+            timestamps.append(timestamp if INT64_MIN <= timestamp <= INT64_MAX else wrapped(timestamp))
         # offset delta
         byte = data[at]
         if byte < short_offset:

@@ -25,7 +25,7 @@ from odradek.protocol.records.batch_header import (
     BatchHeader,
     write_header,
 )
-from odradek.protocol.varint import ZIGZAG, encode_varint, read_varint, read_varlong
+from odradek.protocol.varint import ZIGZAG, encode_varint, read_varint, read_varlong, wrapped
 
 
 class ScannedRecord(NamedTuple):
@@ -119,12 +119,12 @@ def rebuild_batch(
         raise LocalProtocolError("a batch of no records")
     attributes, base_timestamp, max_timestamp = header.attributes, header.base_timestamp, header.max_timestamp
     if not header.has_append_time:
-        max_timestamp = base_timestamp + max(record.timestamp_delta for record in records)
+        max_timestamp = max([wrapped(base_timestamp + record.timestamp_delta) for record in records])
     if delete_horizon_ms is None:
         body = b"".join([data[record.start : record.end] for record in records])
     else:
         shift = base_timestamp - delete_horizon_ms
-        body = b"".join([_with_timestamp(data, record, record.timestamp_delta + shift) for record in records])
+        body = b"".join([_with_timestamp(data, record, wrapped(record.timestamp_delta + shift)) for record in records])
         attributes |= DELETE_HORIZON_BIT
         base_timestamp = delete_horizon_ms
     codec = header.codec

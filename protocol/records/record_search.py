@@ -9,11 +9,13 @@ from __future__ import annotations
 from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import BatchHeader
-from odradek.protocol.varint import ZIGZAG, read_varint, read_varlong
+from odradek.protocol.varint import INT64_MAX, INT64_MIN, ZIGZAG, read_varint, read_varlong, wrapped
 
 
 # One function, with short varints decoded inline, as in `record_iterator`.
-def find_record(data: bytes, header: BatchHeader, timestamp: int, offset: int) -> tuple[int, int] | None:
+def find_record(  # noqa: C901
+    data: bytes, header: BatchHeader, timestamp: int, offset: int
+) -> tuple[int, int] | None:
     """Return timestamp and offset of the first record with at least this timestamp and offset; None without one.
 
     `data` are the decompressed records of the batch of `header`. Raises RemoteProtocolError at a record that is cut off
@@ -23,7 +25,8 @@ def find_record(data: bytes, header: BatchHeader, timestamp: int, offset: int) -
     size = len(data)
     least_offset = offset - header.base_offset
     has_append_time = header.has_append_time
-    least_time = timestamp - (header.max_timestamp if has_append_time else header.base_timestamp)
+    base_time = header.max_timestamp if has_append_time else header.base_timestamp
+    least_time, smallest, largest = timestamp - base_time, INT64_MIN - base_time, INT64_MAX - base_time
     at = 0
     try:
         for _ in range(header.records_count):
@@ -54,10 +57,12 @@ def find_record(data: bytes, header: BatchHeader, timestamp: int, offset: int) -
                 time, at = read_varlong(data, at)
             if has_append_time:
                 time = 0  # every record is as new as the batch
+            elif not smallest <= time <= largest:
+                time = wrapped(base_time + time) - base_time
             if time >= least_time:
                 delta, at = read_varint(data, at)
                 if delta >= least_offset:
-                    return timestamp - least_time + time, header.base_offset + delta
+                    return base_time + time, header.base_offset + delta
             at = end
     except IndexError:
         raise RemoteProtocolError("a batch ends inside a record") from None

@@ -17,7 +17,7 @@ from odradek.protocol.errors import RemoteProtocolError
 from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import NO_TIMESTAMP, BatchHeader
 from odradek.protocol.records.record_headers import skip_headers
-from odradek.protocol.records.record_iterator import records_section
+from odradek.protocol.records.record_iterator import iter_section, records_section
 from odradek.protocol.varint import INT64_MAX, INT64_MIN, read_varint, read_varlong
 
 SMALLEST_RECORD: Final = 7
@@ -75,11 +75,19 @@ def validate_records(
     if require_keys and keyless_count:
         raise KeylessRecordsError(keyless_count, keyless)
     base = header.base_timestamp
-    if base + largest > INT64_MAX or base + smallest < INT64_MIN:
-        raise RemoteProtocolError("a timestamp is wider than 64 bits")
     if header.has_append_time:
         return RecordTimestamps(header.max_timestamp, header.base_offset, header.max_timestamp)
+    if base + largest > INT64_MAX or base + smallest < INT64_MIN:
+        return _wrapped_timestamps(data, header)
     return RecordTimestamps(base + largest, header.base_offset + largest_index, base + smallest)
+
+
+def _wrapped_timestamps(data: bytes, header: BatchHeader) -> RecordTimestamps:
+    """Return the timestamps of a valid batch with sums beyond 64 bits, which are not in the order of their deltas."""
+    timestamps = [record.timestamp for record in iter_section(data, header)]
+    largest = max(timestamps)
+    smallest = min([each for each in timestamps if each != NO_TIMESTAMP], default=NO_TIMESTAMP)
+    return RecordTimestamps(largest, header.base_offset + timestamps.index(largest), smallest)
 
 
 # One function, with varints decoded inline, as in record_iterator: 0.55 µs a record; creating the records takes 0.85

@@ -13,7 +13,8 @@ from odradek.broker.config import ConfigError
 from odradek.broker.startup import temporary_log_dir
 from odradek.broker.startup.temporary_log_dir import remove_abandoned
 from odradek.broker.storage.names import LOCK
-from odradek.client import Producer
+from odradek.client import BrokerError, Producer
+from odradek.protocol.errors import ErrorCode
 
 DESCRIPTORS = Path("/proc/self/fd")
 _LONG_AGO = 1_600_000_000
@@ -126,3 +127,13 @@ def test_a_directory_that_is_just_made_stays(tmp_path: Path) -> None:
     os.utime(directory)
     remove_abandoned(tmp_path, time.time())
     assert directory.exists()
+
+
+async def test_a_producer_may_live_in_the_future_but_no_time_of_numpy_is_refused() -> None:
+    """A test that freezes the time of its clients is served; -2^63 is a mistake, and Kafka refuses it by default."""
+    async with Broker() as broker, Producer(broker.bootstrap) as producer:
+        sent = await producer.send_and_wait("t", b"v", timestamp=253_402_300_800_000)  # of the year 10000
+        assert (sent.offset, sent.timestamp) == (0, 253_402_300_800_000)
+        with pytest.raises(BrokerError) as caught:
+            await producer.send_and_wait("t", b"v", timestamp=-(1 << 63))
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP

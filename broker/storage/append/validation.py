@@ -18,13 +18,17 @@ Kafka 4.3.1.
 
 # Differs from Kafka: with `record.validation=header` (the default) the records are decoded only if something depends on
 them: a compacted topic, another codec than the producer's, a lower bound on timestamps. Otherwise malformed records
-with a valid checksum are accepted, and the header's largest timestamp is used. It is computed from the records if it is
-smaller than the first one, as in batches of kafkajs and kafka-go whose timestamps do not ascend. Batches that this
-broker's coordinators have made are decoded only for another codec or LogAppendTime. Kafka always decodes every record.
+with a valid checksum are accepted, and the header's first and largest timestamps are used. The largest is computed from
+the records if it is smaller than the first one, as in batches of kafkajs and kafka-go whose timestamps do not ascend.
+Batches that this broker's coordinators have made are decoded only for another codec or LogAppendTime. Kafka always
+decodes every record.
 
 # Differs from Kafka: a batch that must be decoded and expands to more than `max_decompressed_size` is rejected with
 MESSAGE_TOO_LARGE, so that Java's producer splits it, and an error names only the first `MOST_BLAMED` records, because a
 few kilobytes can expand to gigabytes. Kafka has neither bound.
+
+A timestamp that is more than 2^63 - 1 ms ago, such as -2^63, the "no time" of NumPy and pandas, is out of bounds unless
+neither bound is set. Kafka finds it too far in the future, because its difference to now wraps.
 
 # Differs from Kafka: where records are decoded, an uncompressed batch with offsets other than 0, 1, 2, … is rejected
 with INVALID_RECORD, because no consumer could use them; Kafka appends such a batch.
@@ -84,6 +88,7 @@ from odradek.protocol.records.record_validation import (
 
 _ZSTD: Final = int(Codec.ZSTD)  # saves 0.06 µs a batch for the attribute
 _SHOWN_ERRORS: Final = 3
+_ANY_AGE: Final = 1 << 64
 _BROKER_TIME: Final = "producers may not say that timestamps are the broker's"
 
 
@@ -103,6 +108,10 @@ class BatchValidator:
         self._log_append_time = config.message_timestamp_type == LOG_APPEND_TIME
         self._before_max_ms = config.message_timestamp_before_max_ms
         self._after_max_ms = config.message_timestamp_after_max_ms
+        # As old as a batch may be whose records are not decoded.
+        self._oldest_ms = NO_LIMIT if self._after_max_ms != NO_LIMIT else _ANY_AGE
+        if self._before_max_ms == NO_LIMIT:
+            self._before_max_ms = self._oldest_ms
         self._compacted = config.is_compacted
         self._codec = _target_codec(config.compression_type)
         self._levels: dict[Codec, int] = {
@@ -110,7 +119,7 @@ class BatchValidator:
             Codec.LZ4: config.compression_lz4_level,
             Codec.ZSTD: config.compression_zstd_level,
         }
-        checks_oldest = not self._log_append_time and self._before_max_ms != NO_LIMIT
+        checks_oldest = not self._log_append_time and self._before_max_ms < NO_LIMIT
         self._always_walks = config.record_validation == RECORDS or self._compacted or checks_oldest
         self.decodes_records = self._always_walks or self._codec is not None  # of most batches
         self._keeps_batches = self._codec is None and not self._always_walks and not self._log_append_time
@@ -163,6 +172,7 @@ class BatchValidator:
             (self._keeps_batches or (not from_client and self._keeps_coordinators_batch(attributes)))
             and not attributes & TIMESTAMP_TYPE_BIT
             and header.base_timestamp <= header.max_timestamp
+            and now_ms - header.base_timestamp <= self._oldest_ms
             and header.max_timestamp - now_ms <= self._after_max_ms
         ):
             converted = 0  # nearly every batch needs no change
@@ -197,7 +207,11 @@ class BatchValidator:
             stamp_log_append_time(records, 0, header, now_ms)
             return records, read_batch_header(records), 0
         max_timestamp = header.max_timestamp
-        if max_timestamp - now_ms > self._after_max_ms or max_timestamp < header.base_timestamp:
+        if (
+            max_timestamp - now_ms > self._after_max_ms
+            or max_timestamp < header.base_timestamp
+            or now_ms - header.base_timestamp > self._oldest_ms
+        ):
             # The header may be wrong, and an error names the records.
             return self._walk(records, header, now_ms, changes_codec=False, max_decompressed=max_decompressed)
         if header.has_append_time:
@@ -240,10 +254,11 @@ class BatchValidator:
     def _timestamps_are_fine(self, found: RecordTimestamps, header: BatchHeader, now_ms: int) -> bool:
         if self._log_append_time:
             return not header.has_append_time
-        if found.max_timestamp == NO_TIMESTAMP:
-            return not header.has_append_time
-        return (
-            found.max_timestamp - now_ms <= self._after_max_ms and now_ms - found.min_timestamp <= self._before_max_ms
+        if found.max_timestamp == NO_TIMESTAMP and header.has_append_time:
+            return False
+        has_timestamps = found.min_timestamp != NO_TIMESTAMP
+        return found.max_timestamp - now_ms <= self._after_max_ms and not (
+            has_timestamps and now_ms - found.min_timestamp > self._before_max_ms
         )
 
     def _invalid_records(

@@ -18,6 +18,7 @@ from odradek.broker.storage.names import LOG_SUFFIX
 from odradek.broker.storage.offline.listing import list_partitions
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.log_directories.task_shares import divide, task_count
+from odradek.pipeline.schema import LARGEST_MS, SMALLEST_MS
 from odradek.protocol.compression.codecs import decompress
 from odradek.protocol.records.batch_header import BATCH_HEADER_SIZE, BatchHeader, crc_is_valid, read_batch_header
 from odradek.protocol.records.record_iterator import iter_records
@@ -100,13 +101,18 @@ def _rows(descriptors: DescriptorCache, segment: Segment) -> Iterator[tuple[Any,
             header.records_count,
             batch.size,
             header.codec.name.lower(),
-            first,
-            header.max_timestamp,
+            _timestamp(first),
+            _timestamp(header.max_timestamp),
             *sample,
             None,
         )
     for text in damage:
         yield (topic, partition, -1, 0, 0, None, None, None, None, None, None, text)
+
+
+def _timestamp(milliseconds: int) -> int | None:
+    """Return the timestamp, or None where the sources have null: so sums and differences fit into 64 bits."""
+    return milliseconds if SMALLEST_MS <= milliseconds <= LARGEST_MS else None
 
 
 def _sample(descriptors: DescriptorCache, path: str, batch: StoredBatch) -> tuple[int, int, list[bytes | None]]:

@@ -153,6 +153,14 @@ def test_a_batch_without_timestamps_does_not_make_others_late(spark: SparkSessio
 
 
 @pytest.mark.spark
+def test_a_timestamp_that_is_null_counts_as_none(spark: SparkSession) -> None:
+    late = ("t", 0, 0, 1, 10, "none", HOUR, HOUR, None, None, None, None)
+    row = ("t", 0, 1, 1, 10, "none", None, None, None, None, None, None)
+    rows = window_rows(spark.createDataFrame([late, row], SCHEMA), HOUR)
+    assert [(each["window"], each["lateness_max_ms"]) for each in rows] == [("-", 0), ("1970-01-01T01:00:00.000Z", 0)]
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize(("spoiled_byte", "reason"), [(100, "the checksum is wrong"), (16, "magic 3 is unknown")])
 def test_damage_is_reported_and_fails_the_job(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoiled_byte: int, reason: str

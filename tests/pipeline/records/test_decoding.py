@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odradek.pipeline.records import decoding
 from odradek.pipeline.records.damage import CorruptRecordsError, Mode
 from odradek.pipeline.records.decoding import decode
 from odradek.pipeline.records.whole_batches import whole_batches
-from odradek.pipeline.schema import arrow_schema, column_names
+from odradek.pipeline.schema import LARGEST_MS, SMALLEST_MS, arrow_schema, column_names
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.records.batch_header import batch_headers, stamp_log_append_time, write_crc
@@ -82,6 +83,57 @@ def one_by_one(raw: bytes) -> Iterator[dict[str, Any]]:
 def test_any_batches_are_decoded_as_by_the_protocol(batches: Any) -> None:
     raw = b"".join(build(records, codec, 100 * number) for number, (codec, records) in enumerate(batches))
     assert rows(raw) == list(one_by_one(raw))
+
+
+ENDS = (-(1 << 63), -(1 << 63) + 1, SMALLEST_MS - 1, SMALLEST_MS, -1, 0, NOW, LARGEST_MS, LARGEST_MS + 1, (1 << 63) - 1)
+at_the_ends = st.sampled_from(ENDS) | st.integers(-(1 << 63), (1 << 63) - 1)
+
+
+def microseconds(timestamp: int) -> int | None:
+    """The timestamp as the column has it: null if 64 bits are too few."""
+    return timestamp * 1000 if -(1 << 63) <= timestamp * 1000 < 1 << 63 else None
+
+
+@given(st.lists(st.lists(at_the_ends, min_size=1, max_size=5), min_size=1, max_size=4))
+@example([[-(1 << 63)]])
+@example([[NOW, -(1 << 63)], [(1 << 63) - 1]])
+def test_timestamps_at_the_ends_of_their_range_are_right_or_null(batches: list[list[int]]) -> None:
+    raw = b"".join(
+        build([(timestamp - NOW, None, b"v", []) for timestamp in of_batch], base_offset=10 * number)
+        for number, of_batch in enumerate(batches)
+    )
+    expected = [microseconds(timestamp) for of_batch in batches for timestamp in of_batch]
+    assert [row["timestamp"] for row in rows(raw)] == expected
+
+
+@given(at_the_ends, st.booleans())
+@example(-(1 << 63), False)
+def test_the_timestamps_of_old_messages_are_right_or_null(timestamp: int, of_the_broker: bool) -> None:
+    fields = struct.pack(">bbqi1si1s", 1, 8 if of_the_broker else 0, timestamp, 1, b"k", 1, b"v")
+    raw = struct.pack(">qiI", 5, len(fields) + 4, zlib.crc32(fields)) + fields
+    assert [(row["offset"], row["timestamp"]) for row in rows(raw)] == [(5, microseconds(timestamp))]
+
+
+OFFSETS = st.sampled_from([0, 1, (1 << 63) - 3, (1 << 63) - 2, (1 << 63) - 1]) | st.integers(0, (1 << 63) - 1)
+
+
+@given(OFFSETS, st.sampled_from([-(1 << 31), -1, 0, 1, (1 << 31) - 1]), OFFSETS, OFFSETS)
+@example((1 << 63) - 1, (1 << 31) - 1, 0, (1 << 63) - 1)
+@example(0, -(1 << 31), (1 << 63) - 1, (1 << 63) - 1)
+def test_offsets_at_the_ends_of_their_range_are_right_or_damage(base: int, delta: int, start: int, end: int) -> None:
+    raw = bytearray(build(plain(2)))
+    struct.pack_into(">q", raw, 0, base)
+    struct.pack_into(">i", raw, 23, delta)
+    write_crc(raw, 0, len(raw))
+    found = rows(bytes(raw), mode=Mode.PERMISSIVE, start_offset=start, end_offset=end)
+    if any(row["_corrupt_record"] for row in found):
+        assert base == (1 << 63) - 1  # the second record is beyond it
+        assert [row["offset"] for row in found] == [base]
+    else:
+        wanted = {offset for offset in (base, base + 1) if start <= offset < end}
+        assert {row["offset"] for row in found} <= wanted
+        if delta == 1:
+            assert {row["offset"] for row in found} == wanted
 
 
 @given(st.lists(st.integers(1, 40), min_size=60, max_size=150), st.integers(0, 300))

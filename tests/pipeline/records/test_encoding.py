@@ -60,6 +60,21 @@ def test_the_protocol_decodes_any_encoded_columns(records: Any, codec: Codec, is
     assert header.last_offset_delta == len(records) - 1
 
 
+INT64 = st.sampled_from([-(1 << 63), 1 - (1 << 63), -2, -1, NOW, (1 << 63) - 1]) | st.integers(
+    -(1 << 63), (1 << 63) - 1
+)
+
+
+@given(st.lists(INT64, min_size=1, max_size=5))
+def test_timestamps_at_the_ends_of_their_range_are_encoded(timestamps: list[int]) -> None:
+    batch = encode_batch(None, pa.array([b"v"] * len(timestamps)), timestamp=pa.array(timestamps, pa.int64()))
+    assert [record.timestamp for record in records_of(batch)] == timestamps
+    assert read_batch_header(batch).max_timestamp == max(timestamps)
+    alone = encode_batch(None, pa.array([b"v"]), timestamp=timestamps[0])
+    assert [record.timestamp for record in records_of(alone)] == timestamps[:1]
+    assert read_batch_header(alone).max_timestamp == timestamps[0]
+
+
 def test_columns_survive_a_round_trip() -> None:
     keys, values, headers, _ = arrays([(0, b"k%d" % i, None if i % 3 else b"v" * i, None) for i in range(1000)])
     batch = encode_batch(keys, values, headers, timestamp=NOW, codec=Codec.LZ4)

@@ -190,10 +190,13 @@ def test_inner_lengths_are_checked() -> None:
             list(iter_messages(data))
 
 
-def test_timestamps_too_far_apart_for_one_batch_are_refused() -> None:
+def test_timestamps_that_are_2_to_the_64_apart_stay_in_one_batch() -> None:
     data = message(0, None, b"", timestamp=-(1 << 63)) + message(1, None, b"", timestamp=(1 << 63) - 1)
-    with pytest.raises(RemoteProtocolError):
-        convert_to_v2(data)
+    batch = convert_to_v2(data)
+    assert [record.timestamp for record in iter_records(batch, 0, read_batch_header(batch))] == [
+        -(1 << 63),
+        (1 << 63) - 1,
+    ]
 
 
 def test_messages_that_expand_beyond_the_limit_are_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from odradek.broker.storage.append.refusals import InvalidRecordsError
 from odradek.broker.storage.append.validation import BatchValidator
-from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_config import NO_LIMIT, LogConfig
 from odradek.protocol.compression.codecs import Codec, compress
 from odradek.protocol.errors import DecompressionLimitError, ErrorCode, KafkaError
 from odradek.protocol.records.batch_builder import BatchBuilder
@@ -39,6 +39,7 @@ COMPACTED = {"cleanup_policy": frozenset({"compact"})}
 BROKER_TIME = {"message_timestamp_type": "LogAppendTime"}
 NOT_OLD = {"message_timestamp_before_max_ms": 50_000}
 DEEP = {"record_validation": "records"}
+UNBOUNDED = {"message_timestamp_after_max_ms": NO_LIMIT}
 
 
 def poked(
@@ -69,6 +70,13 @@ def out_of_place(codec: Codec) -> bytes:
     struct.pack_into(">h", data, 21, codec)
     write_crc(data, 0, len(data))
     return bytes(data)
+
+
+def old_after_none(timestamp: int = -5) -> bytes:
+    builder = BatchBuilder()
+    builder.append(-1, b"k", b"v")
+    builder.append(timestamp, b"k", b"v")
+    return bytes(builder.build())
 
 
 def message(magic: int) -> bytes:
@@ -135,6 +143,20 @@ CASES: list[tuple[str, bytes, ErrorCode | None, dict[str, Any]]] = [
     ("a timestamp of the future", poked(timestamp=NOW + 3_700_000), INVALID_TIMESTAMP, {}),
     ("a timestamp of the near future", poked(timestamp=NOW + 3_600_000), OK, {}),
     ("only the header's timestamp is of the future", poked((">q", 35, NOW + 10**9)), OK, {}),
+    ("no time, in NumPy's words", poked(timestamp=-(1 << 63)), INVALID_TIMESTAMP, {}),
+    ("the same, seen deeply", poked(timestamp=-(1 << 63)), INVALID_TIMESTAMP, DEEP),
+    ("the same, compacted", poked(timestamp=-(1 << 63)), INVALID_TIMESTAMP, COMPACTED),
+    ("the same, where the past has a bound", poked(timestamp=-(1 << 63)), INVALID_TIMESTAMP, NOT_OLD),
+    ("the same, which the broker sets", poked(timestamp=-(1 << 63)), OK, BROKER_TIME),
+    ("the same, without any bound", poked(timestamp=-(1 << 63)), OK, UNBOUNDED),
+    ("the same, without any bound, seen deeply", poked(timestamp=-(1 << 63)), OK, UNBOUNDED | DEEP),
+    ("almost 2^63 ms ago", poked(timestamp=NOW + 1 - (1 << 63)), OK, {}),
+    ("the same, a millisecond earlier", poked(timestamp=NOW - (1 << 63)), INVALID_TIMESTAMP, {}),
+    ("before 1970", poked(timestamp=-2), OK, {}),
+    ("too old, after a record without a timestamp", old_after_none(), INVALID_TIMESTAMP, NOT_OLD),
+    ("2^63 ms ago, after a record without a timestamp", old_after_none(-(1 << 63)), INVALID_TIMESTAMP, DEEP),
+    ("the end of time", poked(timestamp=(1 << 63) - 1), INVALID_TIMESTAMP, {}),
+    ("the end of time, without any bound", poked(timestamp=(1 << 63) - 1), OK, UNBOUNDED),
     ("an unused attribute", poked((">h", 21, 1 << 9)), OK, {}),
     ("a delete horizon", poked((">h", 21, 1 << 6)), OK, {}),
     ("a leader epoch", poked((">i", 12, 9)), OK, {}),
