@@ -186,8 +186,8 @@ class Log(LogReader):
         first, last = headers[0][1], headers[-1][1]
         with self._disk("appending to"):
             for _, header in headers:
-                if header.partition_leader_epoch != self._leader_epochs.latest and header.partition_leader_epoch >= 0:
-                    self._leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
+                if header.partition_leader_epoch != self._leader_epochs.latest:
+                    self._leader_epochs.follow(header)
             segment = self._segmented.append_batches(data, headers, self._resources.clock.time_ms())
             for position, header in headers:
                 self._producers.record_follower_append(header, data[position : position + header.size], segment)

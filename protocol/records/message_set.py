@@ -53,6 +53,8 @@ _LENGTH: Final = struct.Struct(">i")
 TIMESTAMP_POSITION: Final = _HEADER.size
 MIN_LENGTHS: Final = (14, 22, MIN_BATCH_LENGTH)
 """By magic, the least size of a message and the least length of a batch: the fields after it, without any content."""
+MESSAGE_ATTRIBUTES: Final = CODEC_BITS | TIMESTAMP_TYPE_BIT
+"""The attributes that these formats have; in magic 2 the other bits have a meaning."""
 _CODECS: Final = (Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
 
 

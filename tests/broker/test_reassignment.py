@@ -19,6 +19,7 @@ from odradek.protocol.messages.alter_partition_reassignments import (
 from odradek.protocol.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from tests.broker.test_replication import Cluster
 from tests.handlers.group_members import GroupMember, find_coordinator
+from tests.storage.test_old_formats import OLD
 from tests.wire import Wire
 
 
@@ -84,6 +85,25 @@ async def test_a_partition_moves_to_other_brokers_with_its_records(cluster: Movi
     assert cluster.log_bytes(2) == cluster.log_bytes(3)
     await cluster.until(lambda: not (tmp_path / "1" / "t-0").exists())
     assert await cluster.produce(1, b"x") is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_messages_of_old_formats_move_to_another_broker(cluster: Moving, tmp_path: Path) -> None:
+    await cluster.stop(1)
+    (segment,) = (tmp_path / "1" / "t-0").glob("*.log")
+    segment.write_bytes(b"".join(OLD))
+    (tmp_path / "1" / ".kafka_cleanshutdown").unlink()
+    await cluster.start(1)
+    await cluster.until(lambda: cluster.leader() == 1)
+    assert await cluster.produce(1, b"new") is ErrorCode.NONE
+
+    assert await cluster.reassign(1, [2, 3]) is ErrorCode.NONE
+    await cluster.moved_to(2, 3)
+
+    assert cluster.log_bytes(2) == cluster.log_bytes(3)
+    assert cluster.log_bytes(2).startswith(b"".join(OLD))
+    replica = cluster.partition(2)
+    assert replica is not None
+    assert replica.log.log_end_offset == 7
 
 
 async def test_a_single_replica_gets_others_and_loses_them_again(cluster: Moving) -> None:

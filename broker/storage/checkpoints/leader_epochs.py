@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from odradek.broker.storage.checkpoints.text_file import MalformedFileError, encode_rows, parse_rows
 from odradek.broker.storage.disk.files import Files, replace_file, sync_file
+from odradek.protocol.records.batch_header import MAGIC, BatchHeader
 
 NO_EPOCH = -1
 NO_OFFSET = -1
@@ -85,6 +86,16 @@ class LeaderEpochs:
         with self._lock:
             kept = [entry for entry in self.entries if entry.epoch < epoch and entry.start_offset < start_offset]
             self._replace([*kept, EpochStart(epoch, start_offset)])
+
+    def follow(self, header: BatchHeader) -> None:
+        """Record and write the epoch of a leader's batch. A message of magic 0 or 1 has none, and none is known then.
+
+        So a log of old messages is never truncated by epochs (Kafka's `UnifiedLog.append`).
+        """
+        if header.partition_leader_epoch >= 0:
+            self.assign(header.partition_leader_epoch, header.base_offset)
+        elif header.magic < MAGIC:
+            self.clear()
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Remove the epochs that begin at `end_offset`, the new end of the log (exclusive), or later."""
