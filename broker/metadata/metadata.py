@@ -22,7 +22,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.cluster_record import begin_cluster, find_cluster
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.freeze import Freeze
-from odradek.broker.metadata.image import ImageChange, MetadataImage, TopicImage
+from odradek.broker.metadata.image import ImageChange, MetadataImage
 from odradek.broker.metadata.image_builder import UnreadableValueError, load_image, next_image
 from odradek.broker.metadata.keys import Keys
 from odradek.broker.metadata.leaders.controller import Controller
@@ -251,10 +251,6 @@ class Metadata:
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         return kv
-
-    def allows_unclean(self, topic: TopicImage) -> bool:
-        """Return whether a topic prefers a leader that lacks records to none."""
-        return self.current_config.log_config(topic.configs).unclean_leader_election_enable
 
     async def _check_cluster(self) -> None:
         cluster_id = self._installation.cluster_id

@@ -197,7 +197,7 @@ class Controller:
             for index, partition in enumerate(topic.partitions):
                 decision = choose_leader(partition, image.brokers, unclean=unclean, min_insync=min_insync)
                 if decision is None and partition.adding_replicas + partition.removing_replicas:
-                    decision = complete(partition, image.brokers)
+                    decision = complete(partition, image.brokers, min_insync=min_insync)
                 if decision is not None:
                     yield StateChange(topic, index, decision)
 

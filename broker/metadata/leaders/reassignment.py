@@ -35,8 +35,13 @@ def is_running(partition: PartitionImage) -> bool:
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
-def begin(partition: PartitionImage, replicas: Sequence[int], brokers: Mapping[int, BrokerImage]) -> Decision:
-    """Return the state in which `partition` moves to `replicas`; if no replica is added, it may be complete at once."""
+def begin(
+    partition: PartitionImage, replicas: Sequence[int], brokers: Mapping[int, BrokerImage], *, min_insync: int
+) -> Decision:
+    """Return the state in which `partition` moves to `replicas`; if no replica is added, it may be complete at once.
+
+    `min_insync`, here and below: the topic's `min.insync.replicas`. Replicas that stay remain eligible leaders.
+    """
     original = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
     adding = [replica for replica in replicas if replica not in original]
     removing = [replica for replica in partition.replicas if replica not in replicas]
@@ -47,10 +52,10 @@ def begin(partition: PartitionImage, replicas: Sequence[int], brokers: Mapping[i
         adding_replicas=assignment.adding,
         removing_replicas=assignment.removing,
     )
-    return complete(begun, brokers) or Decision(_unchanged(begun), assignment=assignment)
+    return complete(begun, brokers, min_insync=min_insync) or Decision(_unchanged(begun), assignment=assignment)
 
 
-def complete(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> Decision | None:
+def complete(partition: PartitionImage, brokers: Mapping[int, BrokerImage], *, min_insync: int) -> Decision | None:
     """Return the state after the reassignment, or None if it is not running, or cannot be completed yet."""
     if not is_running(partition):
         return None
@@ -58,11 +63,14 @@ def complete(partition: PartitionImage, brokers: Mapping[int, BrokerImage]) -> D
     isr = {replica: epoch for replica, epoch in partition.isr.items() if replica not in removing}
     if not isr or not isr.keys() >= set(partition.adding_replicas):
         return None
-    decision = _with_replicas(partition, [each for each in partition.replicas if each not in removing], isr, brokers)
+    replicas = [replica for replica in partition.replicas if replica not in removing]
+    decision = _with_replicas(partition, replicas, isr, brokers, min_insync)
     return None if decision.state.leader == NO_LEADER else decision
 
 
-def revert(partition: PartitionImage, brokers: Mapping[int, BrokerImage], *, unclean: bool) -> Decision:
+def revert(
+    partition: PartitionImage, brokers: Mapping[int, BrokerImage], *, min_insync: int, unclean: bool
+) -> Decision:
     """Return the state with the replicas from before the reassignment.
 
     Raises `KafkaError` NO_REASSIGNMENT_IN_PROGRESS; INVALID_REPLICA_ASSIGNMENT if only added replicas are in sync and
@@ -76,7 +84,7 @@ def revert(partition: PartitionImage, brokers: Mapping[int, BrokerImage], *, unc
     if not replicas:
         raise invalid("Invalid replica assignment: addingReplicas contains all replicas.")
     if isr:
-        return _with_replicas(partition, replicas, isr, brokers)
+        return _with_replicas(partition, replicas, isr, brokers, min_insync)
     before = _settled(partition, replicas, {})
     state = choose_unclean(before, brokers) if unclean else None
     if state is None:
@@ -85,11 +93,15 @@ def revert(partition: PartitionImage, brokers: Mapping[int, BrokerImage], *, unc
 
 
 def _with_replicas(
-    partition: PartitionImage, replicas: list[int], isr: dict[int, int], brokers: Mapping[int, BrokerImage]
+    partition: PartitionImage,
+    replicas: list[int],
+    isr: dict[int, int],
+    brokers: Mapping[int, BrokerImage],
+    min_insync: int,
 ) -> Decision:
     """Return the state of `partition` with these replicas alone, led by an electable one if there is one."""
     settled = _settled(partition, replicas, isr)
-    decision = choose_leader(settled, brokers) or Decision(_unchanged(settled))
+    decision = choose_leader(settled, brokers, min_insync=min_insync) or Decision(_unchanged(settled))
     state = decision.state
     if state.leader_epoch == partition.leader_epoch and len(replicas) < len(partition.replicas):
         state = msgspec.structs.replace(state, leader_epoch=state.leader_epoch + 1)

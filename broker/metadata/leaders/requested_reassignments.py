@@ -52,15 +52,17 @@ def _decide(
     if partition is None:
         name = f"{wanted.topic}:{wanted.partition_index}"
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}.")
+    config = metadata.current_config.topic_log_config(topic)
+    least, unclean = config.min_insync_replicas, config.unclean_leader_election_enable
     if wanted.replicas is None:
-        decision = revert(partition, image.brokers, unclean=metadata.allows_unclean(topic))
+        decision = revert(partition, image.brokers, min_insync=least, unclean=unclean)
     else:
         _check(image, partition, wanted.replicas, changes_factor)
         if not metadata.config.workers_count_as_brokers:
             _check_hosts(image, partition, wanted.replicas)
         if list(wanted.replicas) == partition.replicas and not is_running(partition):
             return None
-        decision = begin(partition, wanted.replicas, image.brokers)
+        decision = begin(partition, wanted.replicas, image.brokers, min_insync=least)
     return StateChange(topic, wanted.partition_index, decision)
 
 

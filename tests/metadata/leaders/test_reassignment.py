@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
@@ -36,44 +37,46 @@ def state(leader: int, isr: list[int], epoch: int = 6) -> PartitionState:
 
 
 def test_all_old_and_new_replicas_fetch_until_the_new_ones_are_in_sync() -> None:
-    begun = begin(partition([1, 2, 3], [1, 2, 3]), [2, 3, 4], BROKERS)
+    begun = begin(partition([1, 2, 3], [1, 2, 3]), [2, 3, 4], BROKERS, min_insync=1)
 
     assert begun == Decision(state(1, [1, 2, 3], 5), assignment=Assignment([2, 3, 4, 1], [4], [1]))
-    assert complete(partition([2, 3, 4, 1], [1, 2, 3], [4], [1]), BROKERS) is None
+    assert complete(partition([2, 3, 4, 1], [1, 2, 3], [4], [1]), BROKERS, min_insync=1) is None
 
 
 def test_it_completes_when_what_is_added_is_in_sync() -> None:
-    done = complete(partition([2, 3, 4, 1], [1, 3, 4], [4], [1]), BROKERS)
+    done = complete(partition([2, 3, 4, 1], [1, 3, 4], [4], [1]), BROKERS, min_insync=1)
 
     assert done == Decision(state(3, [3, 4]), assignment=Assignment([2, 3, 4]))
 
 
 def test_a_leader_that_stays_gets_a_new_epoch_that_fences_what_was_removed() -> None:
-    done = complete(partition([1, 2, 4, 3], [1, 2, 3, 4], [4], [3]), BROKERS)
+    done = complete(partition([1, 2, 4, 3], [1, 2, 3, 4], [4], [3]), BROKERS, min_insync=1)
 
     assert done == Decision(state(1, [1, 2, 4]), assignment=Assignment([1, 2, 4]))
 
 
 def test_without_a_replica_to_add_it_is_complete_at_once() -> None:
-    assert begin(partition([1, 2, 3], [1, 2, 3]), [1, 2], BROKERS) == Decision(
+    assert begin(partition([1, 2, 3], [1, 2, 3]), [1, 2], BROKERS, min_insync=1) == Decision(
         state(1, [1, 2]), assignment=Assignment([1, 2])
     )
-    assert begin(partition([1, 2], [1, 2]), [2, 1], BROKERS) == Decision(
+    assert begin(partition([1, 2], [1, 2]), [2, 1], BROKERS, min_insync=1) == Decision(
         state(1, [1, 2], 5), assignment=Assignment([2, 1])
     )
 
 
 def test_it_does_not_complete_while_no_replica_that_stays_can_lead() -> None:
-    assert begin(partition([1, 2, 3], [3], leader=3), [1, 2], BROKERS).assignment == Assignment([1, 2, 3], [], [3])
+    assert begin(partition([1, 2, 3], [3], leader=3), [1, 2], BROKERS, min_insync=1).assignment == Assignment(
+        [1, 2, 3], [], [3]
+    )
     live = {1: BROKERS[1]}
-    assert complete(partition([4, 1], [1, 4], [4], [1]), live) is None
-    assert complete(partition([1, 2], [1, 2]), BROKERS) is None, "none is running"
+    assert complete(partition([4, 1], [1, 4], [4], [1]), live, min_insync=1) is None
+    assert complete(partition([1, 2], [1, 2]), BROKERS, min_insync=1) is None, "none is running"
 
 
 def test_a_second_request_replaces_the_first() -> None:
     moving = partition([3, 4, 1, 2], [1, 2, 3], [3, 4], [1, 2])
 
-    again = begin(moving, [3, 5], BROKERS)
+    again = begin(moving, [3, 5], BROKERS, min_insync=1)
 
     assert again.assignment == Assignment([3, 5, 4, 1, 2], [3, 5], [4, 1, 2])
 
@@ -81,21 +84,23 @@ def test_a_second_request_replaces_the_first() -> None:
 def test_a_cancelled_one_leaves_the_replicas_from_before() -> None:
     moving = partition([3, 4, 1, 2], [1, 3], [3, 4], [1, 2])
 
-    assert revert(moving, BROKERS, unclean=False) == Decision(state(1, [1]), assignment=Assignment([1, 2]))
+    assert revert(moving, BROKERS, min_insync=1, unclean=False) == Decision(
+        state(1, [1]), assignment=Assignment([1, 2])
+    )
 
 
 def test_a_leader_that_was_added_hands_over_when_it_is_cancelled() -> None:
     moving = partition([3, 1], [1, 3], [3], [1], leader=3)
 
-    assert revert(moving, BROKERS, unclean=False) == Decision(state(1, [1]), assignment=Assignment([1]))
+    assert revert(moving, BROKERS, min_insync=1, unclean=False) == Decision(state(1, [1]), assignment=Assignment([1]))
 
 
 def test_only_an_unclean_election_cancels_when_only_added_replicas_are_in_sync() -> None:
     moving = partition([3, 1], [3], [3], [1], leader=3)
 
     with pytest.raises(KafkaError) as caught:
-        revert(moving, BROKERS, unclean=False)
-    reverted = revert(moving, BROKERS, unclean=True)
+        revert(moving, BROKERS, min_insync=1, unclean=False)
+    reverted = revert(moving, BROKERS, min_insync=1, unclean=True)
 
     assert caught.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert reverted == Decision(state(1, [1]), may_have_lost=True, is_unclean=True, assignment=Assignment([1]))
@@ -103,6 +108,33 @@ def test_only_an_unclean_election_cancels_when_only_added_replicas_are_in_sync()
 
 def test_nothing_is_cancelled_where_nothing_moves() -> None:
     with pytest.raises(KafkaError) as caught:
-        revert(partition([1], [1]), BROKERS, unclean=False)
+        revert(partition([1], [1]), BROKERS, min_insync=1, unclean=False)
 
     assert caught.value.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+@pytest.mark.parametrize(("min_insync", "eligible"), [(3, {2: 20}), (2, {}), (1, {})])
+def test_eligible_leader_replicas_stay_while_too_few_are_in_sync(min_insync: int, eligible: dict[int, int]) -> None:
+    """They have all that is committed, except those that are removed."""
+    moving = msgspec.structs.replace(
+        partition([1, 2, 4, 3], [1, 3, 4], [4], [3], leader=3), eligible_leader_replicas={2: 20, 3: 30}
+    )
+    expected = msgspec.structs.replace(state(1, [1, 4]), elr=eligible)
+
+    done = complete(moving, BROKERS, min_insync=min_insync)
+    begun = begin(
+        msgspec.structs.replace(moving, adding_replicas=[], removing_replicas=[]),
+        [1, 2, 4],
+        BROKERS,
+        min_insync=min_insync,
+    )
+
+    assert done == begun == Decision(expected, assignment=Assignment([1, 2, 4]))
+
+
+def test_a_cancelled_one_keeps_eligible_leader_replicas() -> None:
+    moving = msgspec.structs.replace(partition([3, 1, 2], [1, 3], [3], [1], leader=3), eligible_leader_replicas={2: 20})
+
+    reverted = revert(moving, BROKERS, min_insync=2, unclean=False)
+
+    assert reverted.state == msgspec.structs.replace(state(1, [1]), elr={2: 20})
