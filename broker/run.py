@@ -244,7 +244,9 @@ class Run:
         self.periodic_tasks, self.group_lag = parts.periodic_tasks, parts.group_lag
         self._gauges.attach(self.services, self.log_dirs, self.periodic_tasks.compaction.cleaner, self.group_lag)
         if self._is_member and not self._read_only:
-            self._seen_revision = SeenRevision(self.services.metadata, self.log_dirs, threads)
+            self._seen_revision = SeenRevision(
+                self.services.metadata, parts.services.partitions, self.log_dirs, threads
+            )
         if parts.replication is not None:
             self._stack.push_async_callback(parts.replication.close)
             self._gauges.attach_fetchers(parts.replication.fetchers)
@@ -270,7 +272,8 @@ class Run:
             self.periodic_tasks.start(tasks)
             tasks.every("deleted topics", SWEEP_INTERVAL_MS, partial(sweep, self.services.metadata))
             if self._seen_revision is not None:
-                tasks.every("metadata revision", SEEN_REVISION_INTERVAL_MS, self._seen_revision.check_and_store)
+                seen = self._seen_revision
+                tasks.every("metadata revision", SEEN_REVISION_INTERVAL_MS, seen.check_and_store, first_ms=0)
             tasks.every("offset expiration", config.offsets_retention_check_interval_ms, self.services.groups.expire)
             self.services.transactions.start()
         if self._is_member and config.auto_leader_rebalance_enable:
@@ -355,7 +358,7 @@ class Run:
             self._is_clean = False
             _LOG.error("logs not flushed", error=str(error))
         if self._seen_revision is not None:
-            await self._seen_revision.store()
+            await self._seen_revision.sync_and_store()
         # In a cluster the losses in a failed directory are reported, and with them its id leaves the registration.
         online = tuple(each.meta.directory_id for each in self.log_dirs.online)
         if self._is_member:

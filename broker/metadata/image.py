@@ -35,6 +35,7 @@ class PartitionImage(msgspec.Struct, frozen=True, gc=False):
     # The stored state and its revision, which a transaction compares and rewrites.
     state_revision: int = 0
     state_value: bytes = b""
+    created_revision: int = 0
 
 
 class TopicImage(msgspec.Struct, frozen=True):

@@ -313,6 +313,7 @@ def _with_state(part: PartitionImage, kv: KV) -> PartitionImage:
         part.removing_replicas,
         kv.mod_revision,
         kv.value,
+        kv.create_revision,
     )
 
 
@@ -329,6 +330,7 @@ def _with_assignment(part: PartitionImage, kv: KV) -> PartitionImage:
         assignment.removing,
         part.state_revision,
         part.state_value,
+        part.created_revision,
     )
 
 

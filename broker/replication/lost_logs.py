@@ -2,15 +2,22 @@
 
 A log is missing if this broker is in the partition's in-sync set under an earlier broker epoch: it had the log then. If
 a log directory is offline, any log that this broker had may be in it. A lost log is not created: empty, it might lead.
+
+That epoch is no proof for a new partition: its replicas are in sync from its creation on, so that all of them may have
+been killed before they made their logs, or have lost power before the logs were on a disk. Each leaves the in-sync set,
+and the last member leads with an empty log, because a missing log that is newer than `LogDirs.logs_revision` cannot
+come back. An older one can, with its directory: there is no leader until then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
 from odradek.broker.metadata.leaders.lost_replicas import LostReplica
-from odradek.broker.replication.partition import Partition
+from odradek.broker.replication.partition import NO_LEADER, Partition
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.opening.log_opening import ZERO_TOPIC_ID
@@ -40,8 +47,8 @@ class LostLogs:
         """Return whether the log of a partition that was on this broker before is lost; `broker`: its registration."""
         if not self._is_lost(log, topic_id, image, broker):
             return False
-        is_gone = not self._log_dirs.offline
-        self._without_partition[topic_id, index] = LostReplica(topic_id, index, is_gone)
+        is_gone, is_new = not self._log_dirs.offline, image.created_revision > self._log_dirs.logs_revision
+        self._without_partition[topic_id, index] = LostReplica(topic_id, index, is_gone, is_new)
         if self._epoch_in_sync(image) is not None:
             self.on_loss()
         return True
@@ -75,3 +82,15 @@ class LostLogs:
             return True
         epoch = self._epoch_in_sync(image)
         return self.are_reported and epoch is not None and broker is not None and epoch < broker.epoch
+
+
+def without_lost_leadership(image: PartitionImage, node_id: int, broker: BrokerImage | None) -> PartitionImage:
+    """Return the state of a partition without a leader if this broker is that, but has lost records since.
+
+    After a power loss the metadata name this broker as the leader until the controller has removed it. If it led
+    meanwhile, in its old epoch, followers would remove committed records that this log lacks. `broker`: it, registered.
+    """
+    epoch_in_isr = image.isr.get(node_id)
+    if image.leader != node_id or broker is None or epoch_in_isr is None or broker.intact_since <= epoch_in_isr:
+        return image
+    return msgspec.structs.replace(image, leader=NO_LEADER)

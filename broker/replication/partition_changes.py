@@ -53,6 +53,11 @@ class PartitionChanges:
         if self._task is None:
             self._run()
 
+    @property
+    def are_done(self) -> bool:
+        """Whether all changes so far are done."""
+        return self._task is None
+
     async def settled(self) -> None:
         """Wait until all changes so far are done. Raises the exception of the change that failed."""
         if self._task is not None:

@@ -23,8 +23,6 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from odradek.broker.clock import Clock
 from odradek.broker.metadata.current_config import CurrentConfig
 from odradek.broker.metadata.image import BrokerImage, ImageChange, MetadataImage, PartitionImage, TopicImage
@@ -34,8 +32,8 @@ from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.fencing import Fencing
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.log_changes import LogChanges
-from odradek.broker.replication.lost_logs import LostLogs
-from odradek.broker.replication.partition import NO_LEADER, Partition
+from odradek.broker.replication.lost_logs import LostLogs, without_lost_leadership
+from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partition_changes import Change, PartitionChanges
 from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.storage.disk.files import Volume
@@ -157,6 +155,11 @@ class Partitions:
                 self._delayed_deletions.touch(partition)
         self._changing.run(self._deletions(change), self._changes(change))
 
+    @property
+    def settled_revision(self) -> int | None:
+        """The revision of the newest image if all images so far have taken effect, else None."""
+        return self._image.revision if self._changing.are_done else None
+
     async def settled(self) -> None:
         """Wait until all images so far have taken effect. Raises the exception of the change that failed."""
         await self._changing.settled()
@@ -248,7 +251,8 @@ class Partitions:
     def _update(
         self, topic: TopicImage, index: int, image: PartitionImage, *, had_log: bool
     ) -> Coroutine[Any, Any, None] | None:
-        image = self._without_lost_leadership(image)
+        registered = self._registered(self._node_id)
+        image = without_lost_leadership(image, self._node_id, registered)
         partition = self._by_id.get(topic.topic_id, {}).get(index)
         if partition is not None:
             if partition.apply(image):
@@ -257,23 +261,12 @@ class Partitions:
             self.losses.check_offline(partition)
             return None
         log = self._log_dirs.find(topic.name, index, topic.topic_id)
-        if had_log and self.losses.check(log, topic.topic_id, index, image, self._registered(self._node_id)):
+        if had_log and self.losses.check(log, topic.topic_id, index, image, registered):
             return None  # if it may be in a failed directory, `get` raises KAFKA_STORAGE_ERROR
         if log is None or log.topic_id != topic.topic_id:
             return self._create(topic, index, image)
         self.add(topic, index, image, log)
         return None
-
-    def _without_lost_leadership(self, image: PartitionImage) -> PartitionImage:
-        """Return the state of a partition without a leader if this broker is that, but has lost records since.
-
-        After a power loss the metadata name this broker as the leader until the controller has removed it. If it led
-        meanwhile, in its old epoch, followers would remove committed records that this log lacks.
-        """
-        own, epoch_in_isr = self._image.registered.get(self._node_id), image.isr.get(self._node_id)
-        if image.leader != self._node_id or own is None or epoch_in_isr is None or own.intact_since <= epoch_in_isr:
-            return image
-        return msgspec.structs.replace(image, leader=NO_LEADER)
 
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
         logs, key = self._log_dirs.logs, (topic.name, index)

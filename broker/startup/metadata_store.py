@@ -35,6 +35,7 @@ from odradek.broker.metadata.values import ClusterRecord
 from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.randomness import Randomness
 from odradek.broker.replication.appends.disk_threads import DiskThreads
+from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.checkpoints.metadata_revision import SeenMetadata
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.names import METADATA_REVISION
@@ -150,7 +151,8 @@ async def shared_cluster_id(
 
 def directories_state(log_dirs: LogDirs) -> DirectoriesState:
     """Read what the log directories say before they are opened. Blocks. Raises as `LogDirs.stored_cluster_id`."""
-    return DirectoriesState(log_dirs.stored_cluster_id(), *log_dirs.seen_metadata())
+    seen = log_dirs.seen_metadata()
+    return DirectoriesState(log_dirs.stored_cluster_id(), seen.revision, seen.broker_epoch)
 
 
 def check_leader_epochs(image: MetadataImage, log_dirs: LogDirs) -> None:
@@ -174,28 +176,41 @@ def check_leader_epochs(image: MetadataImage, log_dirs: LogDirs) -> None:
 class SeenRevision:
     """What this broker has seen of the metadata store, in its log directories for the check at the next start."""
 
-    def __init__(self, metadata: Metadata, log_dirs: LogDirs, threads: DiskThreads) -> None:
+    def __init__(self, metadata: Metadata, partitions: Partitions, log_dirs: LogDirs, threads: DiskThreads) -> None:
         self._metadata = metadata
+        self._partitions = partitions
         self._log_dirs = log_dirs
         self._threads = threads
-        self._stored = SeenMetadata()
+        self._stored = SeenMetadata(logs_revision=log_dirs.logs_revision)
 
     async def store(self) -> None:
-        """Store it if it has changed.
+        """Store it if it has changed, except `logs_revision`.
 
         The epoch of a registration that never served is gone with it, so that the store may not have it at the next
         start.
         """
+        await self._store(self._stored.logs_revision)
+
+    async def sync_and_store(self) -> None:
+        """Sync the names of all logs that are new, and store it."""
+        revision = self._partitions.settled_revision
+        is_new = revision not in (None, self._stored.logs_revision)
+        if revision is None or not (is_new and await self._threads.run(self._log_dirs.sync_identities)):
+            revision = self._stored.logs_revision
+        await self._store(revision)
+
+    async def _store(self, logs_revision: int) -> None:
         membership = self._metadata.membership
-        seen = SeenMetadata(self._metadata.image.revision, 0 if membership is None else membership.recorded_epoch)
-        if seen > self._stored:
+        present = self._metadata.image.revision, 0 if membership is None else membership.recorded_epoch
+        seen = SeenMetadata(*max(present, self._stored[:2]), logs_revision)
+        if seen != self._stored:
             await self._threads.run(self._log_dirs.store_seen_metadata, seen)
             self._stored = seen
 
     async def check_and_store(self) -> None:
-        """Check that the store has not become older than the image, and store the revision. For a periodic call."""
+        """Check that the store has not become older than the image, and store what was seen. For a periodic call."""
         try:
             await self._metadata.check_cluster()
         except TEMPORARY_ERRORS as error:
             _LOG.debug("metadata store not checked", reason=str(error))
-        await self.store()
+        await self.sync_and_store()

@@ -18,7 +18,7 @@ from odradek.broker.storage.segmented_log import SegmentedLog
 
 
 class Durability:
-    """The syncing of one log. `identity_is_synced` is false for a new partition. Raises `OSError`."""
+    """The syncing of one log. `identity_is_synced` is false where it may not be. Raises `OSError`."""
 
     def __init__(
         self,
@@ -67,9 +67,13 @@ class Durability:
         write_topic_id(self._resources.files, self._segmented.directory, topic_id)
         self._identity_is_synced = False
 
-    def _sync_small_files(self) -> None:
+    def sync_identity(self) -> None:
+        """Sync the topic id and the name of the directory, if that was not done."""
         if not self._identity_is_synced:
             sync_topic_id(self._resources.files, self._segmented.directory)
             self._identity_is_synced = True
+
+    def _sync_small_files(self) -> None:
+        self.sync_identity()
         self._leader_epochs.sync()
         self._producers.flush()

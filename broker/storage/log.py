@@ -160,16 +160,9 @@ class Log(LogReader):
             self.log_end_offset = last_offset + 1
         except OSError as error:
             raise self._failure.fail(f"appending to {self}", error) from error
-        return AppendInfo(
-            base_offset,
-            last_offset,
-            header.max_timestamp if header.has_append_time else -1,
-            self.log_start_offset,
-            header.records_count,
-            len(records),
-            False,
-            records_converted,
-        )
+        append_time, count = header.max_timestamp if header.has_append_time else -1, header.records_count
+        start, size = self.log_start_offset, len(records)
+        return AppendInfo(base_offset, last_offset, append_time, start, count, size, False, records_converted)
 
     def append_as_follower(self, records: WritableBatch, last_epoch: int = NO_LIMIT) -> AppendInfo | None:
         """Append the whole batches of `records` with the leader's offsets and epochs; return None if there is none.
@@ -363,6 +356,12 @@ class Log(LogReader):
         self._failure.check()
         with self._disk("syncing"):
             self._durability.flush(self.log_end_offset if up_to is None else up_to)
+
+    def sync_identity(self) -> None:
+        """Sync the name of the directory and the topic id, so that a power loss leaves a log; beside all other work."""
+        with self._bounds_lock, self._disk("naming"):
+            if not self._is_closed:
+                self._durability.sync_identity()
 
     def adopt(self, topic_id: bytes) -> None:
         """Set the topic id of a log that lost it in a power cut right after its creation."""

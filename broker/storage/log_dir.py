@@ -31,6 +31,7 @@ from odradek.broker.storage.checkpoints.meta_properties import (
     write_meta_properties,
 )
 from odradek.broker.storage.checkpoints.metadata_revision import (
+    ALL_LOGS,
     SeenMetadata,
     read_metadata_revision,
     write_metadata_revision,
@@ -98,6 +99,7 @@ class LogDir:
         self.broker_epoch = -1
         self.meta = MetaProperties(-1, "", "")
         self.was_clean = False
+        self.logs_revision = ALL_LOGS  # of `SeenMetadata`, when the directory was opened
         self.last_broker_epoch: int | None = None  # of the clean stop before, None after an unclean one
         self._path = str(path)
         self._descriptors = DescriptorCache(OsFiles() if files is None else files, max_open_files)
@@ -136,6 +138,7 @@ class LogDir:
             self._identify(node_id, cluster_id)
             self.last_broker_epoch = take_clean_shutdown(self._files, self._path)
             self.was_clean = self.last_broker_epoch is not None
+            self.logs_revision = self.seen_metadata().logs_revision
             self._open_logs(config_for, progress)
         except BaseException:
             self._release()
@@ -165,12 +168,18 @@ class LogDir:
         return read_metadata_revision(self._files, self._path)
 
     def store_seen_metadata(self, seen: SeenMetadata) -> None:
-        """Replace it, durably. Raises `KafkaError` KAFKA_STORAGE_ERROR."""
+        """Replace it, durably. Raises `KafkaError` KAFKA_STORAGE_ERROR, which may be transient."""
         self.failure.check()
         try:
             write_metadata_revision(self._files, self._path, seen)
         except OSError as error:
             raise self.failure.fail("writing the revision of the metadata", error) from error
+
+    def sync_identities(self) -> None:
+        """Sync the names and topic ids of all logs. Raises `KafkaError` KAFKA_STORAGE_ERROR, which may be transient."""
+        self.failure.check()
+        for log in tuple(self.logs.values()):
+            log.sync_identity()
 
     def _take_lock(self) -> None:
         try:

@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Sequence
 from threading import Lock
 
-from odradek.broker.storage.checkpoints.metadata_revision import SeenMetadata
+from odradek.broker.storage.checkpoints.metadata_revision import ALL_LOGS, SeenMetadata
 from odradek.broker.storage.checkpoints.offset_checkpoints import Partition
 from odradek.broker.storage.disk.deletions import DeletionJob
 from odradek.broker.storage.disk.disk_errors import TransientDiskError, is_transient
@@ -90,6 +90,18 @@ class LogDirs:
     def store_seen_metadata(self, seen: SeenMetadata) -> None:
         """Store it in all directories that work."""
         self._each(lambda directory: directory.store_seen_metadata(seen))
+
+    def sync_identities(self) -> bool:
+        """Sync the names and topic ids of all logs; return False if a transient error requires a retry."""
+        return self._each(LogDir.sync_identities)
+
+    @property
+    def logs_revision(self) -> int:
+        """Up to which revision of the metadata the logs of new partitions were here before the directories were opened.
+
+        A directory that is new, or another one than before, may have replaced one with any log.
+        """
+        return max((directory.logs_revision for directory in self.online), default=ALL_LOGS)
 
     def open(
         self,

@@ -62,7 +62,8 @@ def check_directories(
         directories = machine.of(worker)
         node_id = fleet.node_id(worker)
         seen = max((each.seen for each in directories), default=SeenMetadata())
-        refusal = why_refused(stored.state_of(node_id), DirectoriesState(cluster_id, *seen), keys)
+        state = DirectoriesState(cluster_id, seen.revision, seen.broker_epoch)
+        refusal = why_refused(stored.state_of(node_id), state, keys)
         if refusal is not None:
             raise SpreadRefusedError(refusal)
         known = stored.known(node_id)

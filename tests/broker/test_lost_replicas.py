@@ -15,9 +15,12 @@ from odradek.broker.broker import Broker
 from odradek.broker.metadata.administration.alter_configs import Change, alter_topic_configs
 from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import BrokerImage, PartitionImage
+from odradek.broker.metadata.leaders.lost_replicas import LostReplica
 from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Cmp, Op, StoreUnreachableError, TxnResult
+from odradek.broker.startup.metadata_store import SeenRevision
 from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.names import METADATA_REVISION
 from odradek.protocol.errors import ErrorCode
 from tests.broker.test_replication import Cluster
 
@@ -43,6 +46,16 @@ class Disks(Cluster):
 
     def registered(self) -> dict[int, BrokerImage]:
         return self.brokers[max(self.brokers)].services.metadata.image.brokers
+
+    def lost_by(self, node_id: int) -> list[LostReplica]:
+        return self.brokers[node_id].services.partitions.losses.all(())
+
+    async def kill(self, node_id: int) -> None:
+        """Kill a broker, and end its session."""
+        keys = self.brokers[node_id].services.metadata.keys
+        ((kv, *_), _) = await self.store.range(keys.broker_id(node_id))
+        await self.brokers.pop(node_id).kill()
+        await self.store.revoke(kv.lease)
 
     async def end_session(self, node_id: int) -> None:
         """End the lease of a live broker, as the store does after silence."""
@@ -200,6 +213,55 @@ async def test_a_broker_with_a_missing_log_does_not_lead_with_an_empty_one(disks
     await disks.until(lambda: disks.image().leader == 2 and sorted(disks.image().isr) == [1, 2])
     assert await disks.values(2) == [b"kept"]
     assert disks.log_bytes(1) == disks.log_bytes(2) != b""
+
+
+@pytest.mark.parametrize("is_whole", [True, False], ids=["the same disks", "another disk"])
+async def test_a_topic_whose_brokers_were_killed_before_they_made_its_logs_begins_empty(
+    disks: Disks, tmp_path: Path, is_whole: bool
+) -> None:
+    """Or lost power before the logs were on a disk. A disk that was replaced may have had the log."""
+    await disks.in_second(1, [1, 2])
+    for node_id in (1, 2):
+        await disks.kill(node_id)
+        for path in (tmp_path / f"{node_id}").glob("*/t-*"):
+            shutil.rmtree(path)
+        if not is_whole:
+            (tmp_path / f"{node_id}" / "b" / METADATA_REVISION).unlink()
+
+    await disks.start(1)
+    await disks.start(2)
+
+    if not is_whole:
+        await disks.until(lambda: len(disks.lost_by(2)) == 2)
+        assert disks.image().leader == -1
+        return
+    await disks.until(lambda: all(disks.leader("t", index) > 0 for index in (0, 1)))
+    await disks.until(lambda: all(sorted(disks.image(index).isr) == [1, 2] for index in (0, 1)))
+    assert await disks.produce(disks.leader(), b"one") is ErrorCode.NONE
+    assert disks.log_bytes(1) == disks.log_bytes(2) != b""
+
+
+async def test_a_log_that_was_synced_can_come_back(disks: Disks, tmp_path: Path) -> None:
+    await disks.in_second(1, [1, 2])
+    for node_id in (1, 2):
+        broker = disks.brokers[node_id]
+        services = broker.services
+        seen = SeenRevision(services.metadata, services.partitions, broker.log_dirs, services.partitions.threads)
+        await seen.sync_and_store()
+        await disks.kill(node_id)
+        for path in (tmp_path / f"{node_id}").glob("*/t-*"):
+            path.rename(path.parent.with_name(f"{path.parent.name}-{path.name}"))
+
+    await disks.start(1)
+    await disks.start(2)
+    await disks.until(lambda: len(disks.lost_by(2)) == 2)
+    assert [disks.image(index).leader for index in (0, 1)] == [-1, -1]
+    await disks.stop(2)
+    for path in (tmp_path / "2").glob("?-t-*"):
+        path.rename(path.with_name(path.name[0]) / path.name[2:])
+    await disks.start(2)
+
+    await disks.until(lambda: all(disks.leader("t", index) == 2 for index in (0, 1)))
 
 
 async def test_an_only_replica_that_is_gone_begins_anew(disks: Disks, tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ async def test_a_topic_appears_with_all_its_partitions() -> None:
         removing_replicas=[],
         state_revision=1,
         state_value=b'{"l":2,"e":0,"isr":{"2":7},"pe":0,"el":{"3":9},"rec":0}',
+        created_revision=1,
     )
 
 

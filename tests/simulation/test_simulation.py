@@ -11,7 +11,7 @@ import pytest
 
 from odradek.broker.metadata.leaders import controller
 from tests.effort import cases
-from tests.simulation.nemesis import Step
+from tests.simulation.nemesis import EVERYBODY, Step
 from tests.simulation.seeds import Case, failing_cases, run, shrink
 from tests.simulation.simulation import Outcome, simulate
 
@@ -27,6 +27,12 @@ def test_no_seed_finds_a_contradiction(case: Case) -> None:
     assert outcome.acknowledged > 0
     assert outcome.member_commits > 0
     assert outcome.transactions > 0
+
+
+@pytest.mark.parametrize("seed", [18, 500116])
+def test_a_power_failure_of_all_brokers_right_after_a_creation_leaves_no_partition_without_a_leader(seed: int) -> None:
+    """None of them has the new logs on its disk when it is back, and each record is synced, so that none is lost."""
+    assert simulate(seed, [Step(0.0, "blackout", EVERYBODY, 4.0)]).failures == []
 
 
 @pytest.mark.skipif(controller.__file__.endswith(".so"), reason="functions of compiled modules cannot be replaced")

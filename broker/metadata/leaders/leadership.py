@@ -29,7 +29,8 @@ where there is no leader, of any live replica, although records are lost.
 A broker whose log directory fails reports the partitions in it (`without`), because it is alive otherwise: it leaves
 their ISRs. If it is the only member, it stays there with the negative of its broker epoch, LOST: it cannot be elected
 in this incarnation. When it has registered anew, without reporting the partition again, its log is back; since the
-disk had failed, records may be lost. A log that is missing at the start is reported in the same way.
+disk had failed, records may be lost. A log that is missing at the start is reported in the same way; if it can never
+come back, because it was not made before the broker was killed, the only member stays with epoch 0, and is elected.
 
 After a restart without losses the old leader is electable and the epoch stays. After a restart with losses the epoch
 increases, so that followers and clients detect that the log may be shorter (KIP-101, KIP-320).

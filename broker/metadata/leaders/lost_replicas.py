@@ -26,11 +26,15 @@ _LOG = StructuredLogger(__name__)
 
 
 class LostReplica(NamedTuple):
-    """A partition of which this broker has no log. `is_gone`: no failed directory can contain it either."""
+    """A partition of which this broker has no log. `is_gone`: no failed directory can contain it either.
+
+    `is_new`: the log was never on a disk of this broker for certain, and cannot come back.
+    """
 
     topic_id: bytes
     partition_index: int
     is_gone: bool
+    is_new: bool = False
 
 
 async def report_losses(metadata: Metadata, lost: Iterable[LostReplica]) -> None:
@@ -58,15 +62,16 @@ def _changes(
     metadata: Metadata, image: MetadataImage, epoch: int, lost: Iterable[LostReplica]
 ) -> Iterator[StateChange]:
     node_id = metadata.config.node_id
-    for topic_id, index, is_gone in lost:
+    for topic_id, index, is_gone, is_new in lost:
         topic = image.topics_by_id.get(topic_id)
         partition = None if topic is None else topic.partition(index)
         if topic is None or partition is None:
             continue
         if node_id not in {*partition.isr, *partition.eligible_leader_replicas} and partition.leader != node_id:
             continue
-        # The only replica, gone: its records are lost, and it may begin anew. Others may have more than an empty log.
-        lost_epoch = 0 if is_gone and partition.replicas == [node_id] else -epoch
+        # The only replica, gone: its records are lost, and it may begin anew. Others may have more than an empty log,
+        # but not if the last member of the ISR was killed, or lost power, right after the creation.
+        lost_epoch = 0 if is_gone and (is_new or partition.replicas == [node_id]) else -epoch
         least = metadata.current_config.topic_log_config(topic).min_insync_replicas
         decision = without(partition, node_id, image.brokers, lost_epoch, min_insync=least)
         if decision is not None:

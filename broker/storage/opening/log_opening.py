@@ -111,7 +111,7 @@ class LogOpener:
         self._config = config
         self._resources = resources
         self._checkpointed = checkpointed
-        self._is_clean = is_clean
+        self._was_clean = self._is_clean = is_clean
         self._progress = progress
         self._segments = Segments()
         self._snapshots = ProducerSnapshots(directory, resources.descriptors)
@@ -148,14 +148,9 @@ class LogOpener:
         self._leader_epochs.truncate_from_end(end_offset)
         self._leader_epochs.truncate_from_start(log_start_offset)
         producers = self._load_producers(log_start_offset, end_offset)
-        recovery_point = min(self._checkpointed.recovery_point or 0, end_offset)
+        recovery_point = end_offset if self._is_clean else min(self._checkpointed.recovery_point or 0, end_offset)
         segmented = SegmentedLog(
-            self._directory,
-            self._config,
-            self._resources,
-            self._segments,
-            end_offset,
-            end_offset if self._is_clean else recovery_point,
+            self._directory, self._config, self._resources, self._segments, end_offset, recovery_point
         )
         segmented.changed = self._changed
         log = Log(
@@ -168,6 +163,8 @@ class LogOpener:
             log_start_offset=log_start_offset,
             resources=self._resources,
             tail_is_checked=tail_is_checked,
+            # The first flush after a creation syncs it; without an id there is nothing to sync.
+            identity_is_synced=self._was_clean or bool(self._checkpointed.recovery_point) or topic_id == ZERO_TOPIC_ID,
         )
         cleaned_offset = self._checkpointed.cleaned_offset
         log.cleaned_offset = None if cleaned_offset is None else min(cleaned_offset, end_offset)
