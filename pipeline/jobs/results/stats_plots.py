@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Row = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ def write_report(directory: Path, windows: Sequence[Row], keys: Sequence[Row]) -
     for topic in sorted({row["topic"] for row in windows}):
         path = directory / f"{topic}.png"
         timed = [row for row in windows if row["topic"] == topic and row["window"] != _NO_TIME]
-        _draw(path, topic, timed, skews.get(topic))
+        topic_figure(topic, timed, skews.get(topic)).savefig(path, dpi=100)
         yield path
 
 
@@ -45,13 +46,12 @@ def _write_csv(path: Path, rows: Sequence[Row], omitted: Sequence[str]) -> Path:
     return path
 
 
-def _draw(path: Path, topic: str, windows: Sequence[Row], keys: Row | None) -> None:
-    import matplotlib as mpl
+def topic_figure(topic: str, windows: Sequence[Row], keys: Row | None) -> Figure:
+    """Draw the six plots of a topic, whose windows begin at a time each; `keys` is None if it has no keys."""
+    from matplotlib.figure import Figure
 
-    mpl.use("Agg")  # no display is needed
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(2, 3, figsize=(15, 8), layout="constrained")
+    figure = Figure(figsize=(15, 8), layout="constrained")
+    axes = figure.subplots(2, 3)
     figure.suptitle(topic)
     times = [datetime.fromisoformat(row["window"]) for row in windows]
     _lines(axes[0][0], "MB in a window", times, {"": [row["bytes"] / 1e6 for row in windows]})
@@ -63,24 +63,33 @@ def _draw(path: Path, topic: str, windows: Sequence[Row], keys: Row | None) -> N
     _lines(axes[1][0], "compression ratio", times, {"": ratios})
     _lines(axes[1][1], "bytes a record", times, {"": [row["bytes"] / row["records"] for row in windows]})
     _skew(axes[1][2], keys)
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    return figure
 
 
 def _lines(axes: Axes, title: str, times: Sequence[datetime], lines: Mapping[str, Sequence[float]]) -> None:
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
     for label, values in lines.items():
         axes.plot(times, values, marker=".", label=label)  # type: ignore[arg-type] # times are plotted as they are
     if len(lines) > 1:
         axes.legend()
     axes.set_title(title)
     axes.set_ylim(bottom=0)
-    axes.tick_params(axis="x", rotation=30)
+    if len(times) == 1:  # the locator would show the years around it
+        axes.set_xticks(times, [f"{times[0]:%Y-%m-%d %H:%M}"])  # type: ignore[arg-type]
+        return
+    locator = AutoDateLocator(minticks=3, maxticks=7)  # more would touch each other
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
 
 
 def _skew(axes: Axes, keys: Row | None) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     shares = [] if keys is None else keys["top"]
     axes.bar(range(1, len(shares) + 1), [100 * share for share in shares])
     title = "% of records by key, the 100 most frequent"
     if keys is not None and keys["is_estimate"]:
         title += f"\n(an estimate: samples with {keys['keys']} keys)"
     axes.set_title(title)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))

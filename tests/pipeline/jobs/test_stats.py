@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from pyspark.sql import SparkSession
 from odradek.broker.storage import open_log_dir
 from odradek.pipeline.jobs import FAILED, run
 from odradek.pipeline.jobs.log_directories.stored_batches import SCHEMA, stored_batches
-from odradek.pipeline.jobs.results.stats_plots import write_report
+from odradek.pipeline.jobs.results.stats_plots import topic_figure, write_report
 from odradek.pipeline.jobs.stats import (
     key_row,
     key_rows,
@@ -117,6 +119,23 @@ def test_windows_and_keys_of_records_are_counted(spark: SparkSession) -> None:
     assert rows[1]["late_share"] == pytest.approx(1 / 3)
     (keys,) = key_rows(records.select("topic", "key"))
     assert (keys["keys"], keys["top_key"], keys["top_1_share"], keys["keyless_share"]) == (2, "a", 0.6, 0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 3, 60])
+@pytest.mark.parametrize("step", [timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1), timedelta(days=30)])
+def test_labels_of_plots_do_not_overlap(count: int, step: timedelta) -> None:
+    begin = datetime(2026, 11, 28, 23, 59, tzinfo=UTC)
+    lateness = {"lateness_p50_ms": 1, "lateness_p95_ms": 2, "lateness_max_ms": 3}
+    rest = {"bytes": 10, "records": 1, "records_per_second": 1.0, "compression_ratio": None, **lateness}
+    rows = [{"window": (begin + number * step).isoformat(), **rest} for number in range(count)]
+    figure = topic_figure("orders", rows, None)
+    figure.canvas.draw()
+    for axes in figure.axes[:5]:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+        ends = sorted((box for box in boxes if box.overlaps(axes.bbox.padded(40))), key=lambda box: box.x0)
+        assert ends
+        assert all(left.x1 < right.x0 for left, right in pairwise(ends))
 
 
 @pytest.mark.spark
