@@ -128,9 +128,7 @@ class Dispatcher:
         answers.now = handled = self._monotonic()
         context.loop_seconds += handled - started
         if result is None or type(result) is route.response:
-            is_encoded = False
-            if in_slices and result is not None:
-                is_encoded = self.throttling is None and answers.encode_short(route, context, result)
+            is_encoded = in_slices and self.throttling is None and answers.encode_short(route, context, result)
             if in_slices and not is_encoded:
                 pending = Pending(route, metrics, context, request, _NOT_PENDING, started, handled, True)
                 return self._answer(pending, result, answers)
