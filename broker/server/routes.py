@@ -258,8 +258,10 @@ class Answers:
         if len(out) > SMALL:
             self.out = memory.adopt(out, context.connection)
 
-    def encode_short(self, route: Route, context: RequestContext, response: Message) -> bool:
+    def encode_short(self, route: Route, context: RequestContext, response: Result) -> bool:
         """Append a response without slices if it has at most a few KiB. Returns false if it is longer, or invalid."""
+        if response is None:
+            return False
         out = self.out
         start = len(out)
         out += route.pack_response_start(0, context.correlation_id)
