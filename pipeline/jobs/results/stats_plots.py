@@ -78,9 +78,9 @@ def _lines(axes: Axes, title: str, times: Sequence[datetime], lines: Mapping[str
     if len(times) == 1:  # the locator would show the years around it
         axes.set_xticks(times, [f"{times[0]:%Y-%m-%d %H:%M}"])  # type: ignore[arg-type]
         return
-    locator = AutoDateLocator(minticks=3, maxticks=7)  # more would touch each other
+    locator = AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call] # more would touch each other
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def _skew(axes: Axes, keys: Row | None) -> None:
