@@ -185,7 +185,7 @@ class _Reading:
             for batch, of_batch in zip(batches, records, strict=True):  # one batch is malformed; decode each alone
                 yield from self._decoded([batch], [of_batch])
             return
-        chosen = self._chosen(batches, fields)
+        chosen = self._chosen(fields)
         if len(fields.offset if chosen is None else chosen):
             yield record_columns(fields, self._columns, self._topic, self._partition, chosen)
 
@@ -202,12 +202,10 @@ class _Reading:
         ends = np.cumsum(sizes)
         return b"".join(records), ends - sizes, ends
 
-    def _chosen(self, batches: Sequence[int], fields: RecordFields) -> Ints | None:
-        """Return the numbers of the records in the range; None if all records are."""
-        first, last = (read_batch_header(self._data, self._positions[batch]) for batch in (batches[0], batches[-1]))
-        if first.base_offset >= self._start and last.last_offset < self._end:
-            return None
-        return np.flatnonzero((fields.offset >= self._start) & (fields.offset < self._end))
+    def _chosen(self, fields: RecordFields) -> Ints | None:
+        """Return the numbers of the records in the range; None if all records are. The header may not tell the truth."""
+        is_inside = (fields.offset >= self._start) & (fields.offset < self._end)
+        return None if is_inside.all() else np.flatnonzero(is_inside)
 
     def _messages(self, batch: int) -> Iterator[pa.RecordBatch]:
         message = self._data[self._positions[batch] : self._positions[batch + 1]]

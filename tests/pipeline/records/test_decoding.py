@@ -120,6 +120,7 @@ OFFSETS = st.sampled_from([0, 1, (1 << 63) - 3, (1 << 63) - 2, (1 << 63) - 1]) |
 @given(OFFSETS, st.sampled_from([-(1 << 31), -1, 0, 1, (1 << 31) - 1]), OFFSETS, OFFSETS)
 @example((1 << 63) - 1, (1 << 31) - 1, 0, (1 << 63) - 1)
 @example(0, -(1 << 31), (1 << 63) - 1, (1 << 63) - 1)
+@example((1 << 63) - 3, -(1 << 31), 0, (1 << 63) - 2)
 def test_offsets_at_the_ends_of_their_range_are_right_or_damage(base: int, delta: int, start: int, end: int) -> None:
     raw = bytearray(build(plain(2)))
     struct.pack_into(">q", raw, 0, base)
