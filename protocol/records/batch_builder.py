@@ -138,6 +138,7 @@ class BatchBuilder:
         if length + len(records) > _MAX_LENGTH - BATCH_HEADER_SIZE:
             raise LocalProtocolError("a record batch cannot take more than 2 GiB")
         if not count:
+            encode_varint(timestamp)  # raises TypeError unless it is an integer; the delta of later ones does
             self._base_timestamp = self._max_timestamp = timestamp
         elif timestamp > self._max_timestamp:
             self._max_timestamp = timestamp
