@@ -120,8 +120,16 @@ async def test_rules_decide_what_a_user_may_do(secured: SecuredServer, admin: Ad
         operation=AclOperation.WRITE,
     )
     (await admin.create_acls([write])).values_or_raise()
-    async with Producer(address, **user) as producer:
-        await producer.send_and_wait("access-orders", b"v")
+
+    async def may_write() -> bool:
+        try:
+            async with Producer(address, **user) as producer:
+                await producer.send_and_wait("access-orders", b"v")
+        except AuthorizationError:
+            return False
+        return True
+
+    await until(may_write, True)
 
 
 async def test_who_may_not_administer_is_told_so(secured: SecuredServer, admin: Admin) -> None:
