@@ -299,8 +299,7 @@ class Partition:
         if replica_id < 0 and self._fencing is not None:
             self._check_fencing()
         high_watermark, log = self.high_watermark, self.log
-        stable = log.last_stable_offset
-        start = log.log_start_offset
+        stable, start = log.last_stable_offset, log.log_start_offset
         if last_fetched_epoch >= 0:
             diverging = self._divergence(last_fetched_epoch, fetch_offset)
             if diverging is not None:
@@ -340,6 +339,7 @@ class Partition:
     def resign(self) -> None:
         """Refuse appends and reads from now on: this replica is about to be removed."""
         self.leader = NO_LEADER
+        self.appender.resign()
 
     def _divergence(self, last_fetched_epoch: int, fetch_offset: int) -> tuple[int, int] | None:
         epoch, end_offset = self._end_of_epoch(last_fetched_epoch)

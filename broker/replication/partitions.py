@@ -10,8 +10,8 @@ new image ─► changes ─┬─ topic deleted, replica removed: refuse reques
 
 The deletions of an image are one group of changes, its other changes the next; `partition_changes` starts a group when
 the one before it is done. So if a topic is deleted and created again under the same name, its old log is deleted before
-the new one is created. If a log cannot be created because descriptors or memory are exhausted, the creation is retried
-every second.
+the new one is created. If a log cannot be created or deleted because descriptors or memory are exhausted, that is
+retried every second.
 
 Used on the event loop only. The part of Kafka's `ReplicaManager` that applies metadata is the model.
 """
@@ -270,24 +270,25 @@ class Partitions:
 
     async def _create(self, topic: TopicImage, index: int, image: PartitionImage) -> None:
         logs, key = self._log_dirs.logs, (topic.name, index)
-        while (existing := logs.get(key)) is not None and not self.losses.may_adopt(existing, image):
-            # A topic of this name was there before; it was deleted, perhaps while this broker was down.
-            if existing.topic_id in self._image.deleted:
-                _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
-                await self._delete_log(topic.name, index)
-            else:
-                await self._set_log_aside(topic.name, index)
         try:
+            while (existing := logs.get(key)) is not None and not self.losses.may_adopt(existing, image):
+                # A topic of this name was there before; it was deleted, perhaps while this broker was down.
+                if existing.topic_id in self._image.deleted:
+                    _LOG.warning("log of an older topic deleted", topic=topic.name, partition=index)
+                    await self._delete_log(topic.name, index)
+                else:
+                    await self._set_log_aside(topic.name, index)
             config = self._config.log_config(topic.configs)
             log = await self._log_changes.create(topic.name, index, topic.topic_id, config)
         except TransientDiskError:
-            self._tasks.start("partition creation", self._create_later(topic.topic_id, index))
+            again = partial(self._create_again, topic.topic_id, index)
+            self._tasks.start("partition creation", self._run_later(again))
             raise
         self.add(topic, index, image, log)
 
-    async def _create_later(self, topic_id: bytes, index: int) -> None:
+    async def _run_later(self, change: Change) -> None:
         await asyncio.sleep(_RETRY_SECONDS)
-        self._changing.run([partial(self._create_again, topic_id, index)])
+        self._changing.run([change])
 
     def _create_again(self, topic_id: bytes, index: int) -> Coroutine[Any, Any, None] | None:
         topic = self._image.topics_by_id.get(topic_id)
@@ -374,8 +375,13 @@ class Partitions:
 
     async def _delete_log_of(self, partition: Partition) -> None:
         await partition.appender.drained()
-        if self._log_dirs.logs.get((partition.topic, partition.index)) is partition.log:  # else a restored one is there
+        if self._log_dirs.logs.get((partition.topic, partition.index)) is not partition.log:
+            return  # a restored one is there, or that of a new topic of this name
+        try:
             await self._delete_log(partition.topic, partition.index)
+        except TransientDiskError:
+            self._tasks.start("partition deletion", self._run_later(partial(self._delete_log_of, partition)))
+            raise
 
     async def _delete_log(self, topic: str, index: int) -> None:
         await self._log_changes.delete(topic, index)

@@ -30,7 +30,8 @@ recovery cuts them off.
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from threading import Lock, RLock
 from typing import Final
 
@@ -80,17 +81,8 @@ class Log(LogReader):
         tail_is_checked: bool = True,
         identity_is_synced: bool = True,
     ) -> None:
-        super().__init__(
-            topic,
-            partition,
-            topic_id,
-            segmented=segmented,
-            leader_epochs=leader_epochs,
-            producers=producers,
-            log_start_offset=log_start_offset,
-            resources=resources,
-            tail_is_checked=tail_is_checked,
-        )
+        super().__init__(topic, partition, topic_id, segmented, leader_epochs, producers, log_start_offset, resources)
+        self._tail_is_checked, self._is_half_truncated = tail_is_checked, False
         self._validator = validator_for(segmented.config)
         segmented.before_roll = producers.snapshot_at
         self._durability = Durability(
@@ -233,8 +225,7 @@ class Log(LogReader):
             mine = self._segmented.segments
             ends = zip(mine.base_offsets[1:], mine, strict=False)
             below = {segment for end, segment in ends if end <= self.log_start_offset}
-            removed = [segment for segment in segments if segment in below]
-            if removed:
+            if removed := [segment for segment in segments if segment in below]:
                 self._segmented.delete(removed)
                 self._delete_snapshots_of(removed)
 
@@ -275,10 +266,11 @@ class Log(LogReader):
                 return False
             now_ms = self._resources.clock.time_ms()
             self.log_end_offset = offset  # readers must stop there from now on
-            removed = self._segmented.truncate_to(offset, now_ms, state)
-            end_offset = self.log_end_offset = self._segmented.end.offset
-            self._leader_epochs.truncate_from_end(end_offset)
-            self._finish_truncation(min(end_offset, self.log_start_offset), now_ms, removed, state)
+            with self._truncating():
+                removed = self._segmented.truncate_to(offset, now_ms, state)
+                end_offset = self.log_end_offset = self._segmented.end.offset
+                self._leader_epochs.truncate_from_end(end_offset)
+                self._finish_truncation(min(end_offset, self.log_start_offset), now_ms, removed, state)
             return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -286,9 +278,20 @@ class Log(LogReader):
         self._failure.check()
         with self.cleaning.paused(), self._bounds_lock, self._disk("truncating"):
             self.log_end_offset = offset
-            removed = self._segmented.truncate_fully_and_start_at(offset)
-            self._leader_epochs.clear()
-            self._finish_truncation(offset, self._resources.clock.time_ms(), removed)
+            with self._truncating():
+                removed = self._segmented.truncate_fully_and_start_at(offset)
+                self._leader_epochs.clear()
+                self._finish_truncation(offset, self._resources.clock.time_ms(), removed)
+
+    @contextmanager
+    def _truncating(self) -> Iterator[None]:
+        """If a truncation fails half-way, let the next use of the log find out where it ends, as after a kill."""
+        try:
+            yield
+        except OSError:
+            self._tail_is_checked, self._is_half_truncated = False, True
+            self.log_end_offset = self._segmented.end.offset
+            raise
 
     def _finish_truncation(
         self, log_start_offset: int, now_ms: int, removed: list[Segment], state: LogState | None = None
@@ -305,8 +308,7 @@ class Log(LogReader):
         self._resources.on_lowered((self.topic, self.partition), self)
 
     def _delete_snapshots_of(self, removed: list[Segment]) -> None:
-        snapshots = self._producers.forget_snapshots_of(removed)
-        if snapshots:
+        if snapshots := self._producers.forget_snapshots_of(removed):
             self._resources.deletions.add(self.config.file_delete_delay_ms, files=snapshots)
 
     def _rebuild_producers(self, end_offset: int, now_ms: int) -> None:
@@ -317,19 +319,18 @@ class Log(LogReader):
     def _check_tail(self) -> None:
         """At the first use after a clean stop, check that the last segment ends where the checkpoint says.
 
-        If it does not, the directory was changed from outside, and the segment is recovered as after an unclean stop.
+        If not (the directory was changed from outside, a truncation failed), recover it as after an unclean stop.
         """
         with self._tail_lock, self._disk("opening"):
             if not self._tail_is_checked:
-                segmented = self._segmented
-                if not segmented.ends_where_it_says():
-                    _LOG.error("%s does not end where a clean stop left it: recovering its last segment", self)
+                if self._is_half_truncated or not self._segmented.ends_where_it_says():
+                    _LOG.error("%s does not end where it should: recovering its last segment", self)
                     now_ms = self._resources.clock.time_ms()
                     self._rebuild_producers(self.active_segment.base_offset, now_ms)
-                    self.log_end_offset = segmented.recover_end(self.producers, self._leader_epochs)
+                    self.log_end_offset = self._segmented.recover_end(self.producers, self._leader_epochs)
                     self._leader_epochs.truncate_from_end(self.log_end_offset)
-                    self._finish_truncation(self.log_start_offset, now_ms, [])
-                self._tail_is_checked = True
+                    self._finish_truncation(max(self.log_start_offset, self.segments.base_offsets[0]), now_ms, [])
+                self._tail_is_checked, self._is_half_truncated = True, False
 
     # ------------------------------------------------------------------------------------------------------ maintenance
 

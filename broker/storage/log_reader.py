@@ -42,20 +42,21 @@ _TRANSACTION_INDEX: Final = attrgetter("transaction_index")
 
 
 class LogReader(ABC):
-    """The reading half of a log; `tail_is_checked` is false between a clean stop and the first use of the log."""
+    """The reading half of a log.
+
+    `_tail_is_checked` is false between a clean stop, or a truncation that failed, and the next use of the log.
+    """
 
     def __init__(
         self,
         topic: str,
         partition: int,
         topic_id: bytes,
-        *,
         segmented: SegmentedLog,
         leader_epochs: LeaderEpochs,
         producers: PartitionProducers,
         log_start_offset: int,
         resources: LogResources,
-        tail_is_checked: bool,
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -72,7 +73,7 @@ class LogReader(ABC):
         self._producers = producers
         self._resources = resources
         self._failure = resources.failure
-        self._tail_is_checked = tail_is_checked
+        self._tail_is_checked = True
         self._is_released = False
 
     def __repr__(self) -> str:

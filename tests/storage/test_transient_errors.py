@@ -64,6 +64,18 @@ class ShortFiles(OsFiles):
         self._maybe_fail()
         super().truncate(descriptor, size)
 
+    def rename(self, source: str, target: str) -> None:
+        self._maybe_fail()
+        super().rename(source, target)
+
+    def make_directory(self, path: str) -> None:
+        self._maybe_fail()
+        super().make_directory(path)
+
+    def remove(self, path: str) -> None:
+        self._maybe_fail()
+        super().remove(path)
+
     def fsync_directory(self, path: str) -> None:
         self._maybe_fail()
         super().fsync_directory(path)

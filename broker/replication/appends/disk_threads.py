@@ -22,6 +22,7 @@ from operator import attrgetter
 from typing import Any, ParamSpec, TypeVar
 
 from odradek.broker.replication.appends.writer_thread import WriterThread
+from odradek.broker.storage.disk.disk_errors import RETRY_SECONDS
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,11 +59,22 @@ class DiskThreads:
         self._compile = ThreadPoolExecutor(1, thread_name_prefix="compile")
         self._match = ThreadPoolExecutor(1, thread_name_prefix="match")
         self._is_closed = False
+        self._timers: set[asyncio.TimerHandle] = set()
         self._running: set[asyncio.Future[Any]] | None = None  # of all but writers, once `watch` was called
 
     def create_future(self) -> asyncio.Future[T]:
         """Create a future of the event loop that the threads report to."""
         return self._loop.create_future()
+
+    def retry_later(self, function: Callable[[], object]) -> None:
+        """Call a function on the event loop in `RETRY_SECONDS`, unless the threads are closed before."""
+
+        def retry() -> None:
+            self._timers.discard(timer)
+            function()
+
+        timer = self._loop.call_later(RETRY_SECONDS, retry)
+        self._timers.add(timer)
 
     def may_decode_on_loop(self, records_count: int) -> bool:
         """Return whether the event loop may decode a batch of so many records in this turn, after earlier ones."""
@@ -134,6 +146,8 @@ class DiskThreads:
         if self._is_closed:
             return
         self._is_closed = True
+        for timer in self._timers:
+            timer.cancel()
         # A writer thread waits for the other threads to end, so that the event loop does not.
         for pool in (self._search, self._compile, self._match, self._disk):
             await self.writers[0].run(pool.shutdown)

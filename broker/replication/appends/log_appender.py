@@ -22,6 +22,9 @@ called in the order of the offsets.
 An append belongs to the leader epoch in which it was requested. One that waits in the queue fails with
 NOT_LEADER_OR_FOLLOWER if that epoch is over when its turn comes: its batch would follow those of another leader.
 
+After a transient error of the disk (`disk_errors`) an epoch is begun, and an fsync done, again and again until it
+succeeds. The appends wait meanwhile: the next fsync would commit them, even if they had been reported as failed.
+
 The buffer of records belongs to the appender until the append has ended, even if the caller has stopped waiting.
 """
 
@@ -37,6 +40,7 @@ from odradek.broker.replication.appends.disk_threads import DiskThreads
 from odradek.broker.replication.appends.writer_thread import OnEnd, end_future
 from odradek.broker.storage.append.append_info import AppendInfo
 from odradek.broker.storage.append.origin import Origin
+from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import NO_LIMIT
 from odradek.broker.storage.producers.verification_state import Verification
@@ -72,8 +76,8 @@ class LogAppender:
     """
 
     __slots__ = (
-        "_flushing", "_idle", "_log", "_on_appended", "_producers", "_queued", "_threads", "_uncounted", "_unflushed",
-        "_writer", "flush_messages", "leader_epoch",
+        "_flushing", "_has_resigned", "_idle", "_is_pausing", "_log", "_on_appended", "_producers", "_queued",
+        "_threads", "_uncounted", "_unflushed", "_writer", "flush_messages", "leader_epoch",
     )  # fmt: skip
 
     def __init__(self, log: Log, threads: DiskThreads, on_appended: Callable[[AppendInfo], None]) -> None:
@@ -86,6 +90,8 @@ class LogAppender:
         self._on_appended = on_appended
         self._queued = 0
         self._flushing = False
+        self._is_pausing = False  # until an fsync is tried again
+        self._has_resigned = False
         self._uncounted = 0  # appends that wait for an fsync
         self._unflushed: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]] = []
         self._idle: list[asyncio.Future[None]] = []
@@ -143,29 +149,60 @@ class LogAppender:
     def begin_epoch(self, leader_epoch: int, has_followers: bool, on_begun: Callable[[int, int], None]) -> None:
         """Begin a leader epoch behind everything that is queued, and call `on_begun(leader_epoch, start_offset)`.
 
-        It is called at once if nothing is queued, and never if the disk has failed.
+        It is called at once if nothing is queued, later after a transient error of the disk, and never if the disk has
+        failed or the epoch is over by then.
         """
         self.leader_epoch = leader_epoch
+        self._begin(leader_epoch, has_followers, on_begun)
+
+    def _begin(self, leader_epoch: int, has_followers: bool, on_begun: Callable[[int, int], None]) -> None:
+        if self._is_over(leader_epoch):
+            return
+        begin = partial(self._begin_epoch, leader_epoch, has_followers)
+        on_end = partial(self._epoch_began, leader_epoch, has_followers, on_begun)
         if self._queued:
-            begin = partial(self._begin_epoch, leader_epoch, has_followers)
-            self._submit(begin, partial(self._epoch_began, leader_epoch, on_begun))
+            self._submit(begin, partial(self._epoch_began_on_thread, on_end))
             return
         try:
-            start_offset = self._begin_epoch(leader_epoch, has_followers)
-        except KafkaError:
-            return  # the partition goes offline with its log directory
-        on_begun(leader_epoch, start_offset)
+            start_offset = begin()
+        except KafkaError as error:
+            on_end(0, error)
+        else:
+            on_end(start_offset, None)
 
     def count_end(self, on_counted: Callable[[int], None]) -> None:
         """Call `on_counted(end)` when everything up to the present end of the log counts; never if the disk fails.
 
-        That is at once, or after an fsync if flush.messages demands one.
+        That is at once, or after an fsync if flush.messages demands one; never if the epoch is over by then.
         """
         end = self._log.log_end_offset
         if self._uncounted == 0 and not self._flush_due():
             on_counted(end)
             return
-        self._threads.run(self._log.flush, end).add_done_callback(partial(_end_synced, on_counted, end))
+        on_end = partial(self._end_synced, self.leader_epoch, on_counted, end)
+        self._threads.run(self._log.flush, end).add_done_callback(on_end)
+
+    def _end_synced(
+        self, leader_epoch: int, on_counted: Callable[[int], None], end: int, flushing: asyncio.Future[None]
+    ) -> None:
+        if flushing.cancelled() or self._is_over(leader_epoch):
+            return
+        error = flushing.exception()
+        if error is None:
+            on_counted(end)
+        elif isinstance(error, TransientDiskError):
+            self._threads.retry_later(partial(self._count_end_again, leader_epoch, on_counted))
+
+    def _count_end_again(self, leader_epoch: int, on_counted: Callable[[int], None]) -> None:
+        if not self._is_over(leader_epoch):
+            self.count_end(on_counted)
+
+    def resign(self) -> None:
+        """Begin no epoch any more: the log is about to be removed."""
+        self._has_resigned = True
+
+    def _is_over(self, leader_epoch: int) -> bool:
+        return self._has_resigned or leader_epoch != self.leader_epoch
 
     def run_between_appends(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
         """Run a function on a writer thread, between appends: later appends queue behind it.
@@ -195,10 +232,14 @@ class LogAppender:
         return self._queued > 0 or self._flushing
 
     async def drained(self) -> None:
-        """Wait until it is not busy; the caller ensures that no new append comes."""
+        """Wait until it is not busy; the caller ensures that no new append comes.
+
+        An fsync that pauses after a transient error is tried once more; then its appends fail.
+        """
         if self.is_busy:
             idle: asyncio.Future[None] = self._threads.create_future()
             self._idle.append(idle)
+            self._end_pause()
             await idle
 
     def _begin_epoch(self, leader_epoch: int, has_followers: bool) -> int:
@@ -206,13 +247,24 @@ class LogAppender:
             self._log.check_end()
         return self._log.begin_epoch(leader_epoch)
 
-    def _epoch_began(
-        self, leader_epoch: int, on_begun: Callable[[int, int], None], start_offset: int, error: BaseException | None
-    ) -> None:
+    def _epoch_began_on_thread(self, on_end: OnEnd, start_offset: int, error: BaseException | None) -> None:
         self._queued -= 1
+        on_end(start_offset, error)
+        self._wake_if_idle()
+
+    def _epoch_began(
+        self,
+        leader_epoch: int,
+        has_followers: bool,
+        on_begun: Callable[[int, int], None],
+        start_offset: int,
+        error: BaseException | None,
+    ) -> None:
         if error is None:
             on_begun(leader_epoch, start_offset)
-        self._wake_if_idle()
+        elif isinstance(error, TransientDiskError):
+            self._threads.retry_later(partial(self._begin, leader_epoch, has_followers, on_begun))
+        # After any other error the partition goes offline with its log directory.
 
     def _append_on_thread(
         self,
@@ -295,6 +347,11 @@ class LogAppender:
         self, batch: list[tuple[AppendInfo, asyncio.Future[AppendInfo]]], flushing: asyncio.Future[None]
     ) -> None:
         error = flushing.exception()
+        if batch and isinstance(error, TransientDiskError) and not self._idle:
+            self._unflushed = batch + self._unflushed
+            self._is_pausing = True
+            self._threads.retry_later(self._end_pause)
+            return
         for info, answer in batch:
             if error is None:
                 self._on_appended(info)
@@ -306,17 +363,17 @@ class LogAppender:
             self._flush_waiting()
         self._wake_if_idle()
 
+    def _end_pause(self) -> None:
+        if self._is_pausing:
+            self._is_pausing = False
+            self._flush_waiting()
+
     def _wake_if_idle(self) -> None:
         if not self.is_busy:
             idle, self._idle = self._idle, []
             for waiter in idle:
                 if not waiter.done():
                     waiter.set_result(None)
-
-
-def _end_synced(on_counted: Callable[[int], None], end: int, flushing: asyncio.Future[None]) -> None:
-    if not flushing.cancelled() and flushing.exception() is None:  # else the partition goes offline
-        on_counted(end)
 
 
 def _records_count(records: memoryview) -> int:

@@ -142,6 +142,8 @@ class Fetcher:
             self._metrics.replication_bytes_in += await replica.handle(wanted, row)
         except Exception as error:  # noqa: BLE001 - one partition must not hold up the others
             self._failed(replica, error)
+            if not replica.is_prepared:
+                self._tasks.start("replica preparation", self._prepare(replica))
 
     def _failed(self, replica: FollowedReplica, error: Exception) -> None:
         replica.retry_at = self._clock.monotonic() + self._backoff

@@ -20,6 +20,7 @@ from __future__ import annotations
 from odradek.broker.metadata.values import decode_partition_state
 from odradek.broker.replication.follower.truncation import truncation_offset
 from odradek.broker.replication.partition import Partition
+from odradek.broker.storage.disk.disk_errors import TransientDiskError
 from odradek.broker.structured_logging import StructuredLogger
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.fetch import FetchPartition, PartitionData
@@ -29,6 +30,8 @@ _LOG = StructuredLogger(__name__)
 
 class FollowedReplica:
     """A replica while it follows in one leader epoch. `retry_at` is the earliest time of its next fetch.
+
+    It is fetched while it `is_prepared`; see `prepare`.
 
     `is_stopped`: it is not fetched any more in this epoch. `lag` is the number of committed records that it lacks.
     """
@@ -75,7 +78,18 @@ class FollowedReplica:
         )
 
     async def handle(self, requested: FetchPartition, row: PartitionData) -> int:
-        """Apply a row of the response to a request; return the bytes appended. Raises KafkaError to try again later."""
+        """Apply a row of the response to a request; return the bytes appended. Raises KafkaError to try again later.
+
+        After a transient error of the disk it is not prepared any more: what was appended may not be synced, and the
+        log may be half truncated.
+        """
+        try:
+            return await self._handle(requested, row)
+        except TransientDiskError:
+            self.is_prepared = False
+            raise
+
+    async def _handle(self, requested: FetchPartition, row: PartitionData) -> int:
         log = self.partition.log
         if not self.is_current or self.is_stopped or requested.fetch_offset != log.log_end_offset:
             return 0

@@ -3,7 +3,7 @@
 | error | means | action |
 |---|---|---|
 | EMFILE, ENFILE | no descriptor is left, in the process or the system | close unpinned files and retry |
-| ENOMEM, EAGAIN, EINTR | no memory, no process, a signal | report an error that may be retried |
+| ENOMEM, EAGAIN, EINTR | no memory, no process, a signal | report an error that may be retried; own work is retried |
 | EEXIST | the name is taken | the same |
 | EACCES, EPERM, EBUSY, … of a removal or a renaming | permission, a mount point, an open directory | log a warning |
 
@@ -22,6 +22,9 @@ _TRANSIENT: Final = _EXHAUSTED | {errno.ENOMEM, errno.EAGAIN, errno.EINTR, errno
 _NAME_ERRORS: Final = frozenset(
     {errno.EACCES, errno.EPERM, errno.EBUSY, errno.ENOTEMPTY, errno.ENOTDIR, errno.ELOOP, errno.EXDEV}
 )
+
+RETRY_SECONDS: Final = 0.1
+"""The pause before this broker retries its own work after a transient error."""
 
 
 class TransientDiskError(KafkaError):
