@@ -38,7 +38,7 @@ COMMIT     ?= HEAD~1
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs site linkcheck crash crash-streams simulate simulate-mutants fuzz pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
+.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs site linkcheck crash crash-streams simulate simulate-mutants fuzz waiting pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -122,6 +122,9 @@ simulate-mutants: $(VENV)/.everything ## The same on brokers with one defect eac
 
 fuzz: $(VENV)/.everything ## Send damaged requests to a broker, and check that it survives them unchanged (SECONDS=600)
 	$(BIN)/python -m tests.fuzz.listener --seconds $(SECONDS)
+
+waiting: $(VENV)/.everything ## Send the worst requests of every API, and measure the waits of another client (an hour; WAITING="--only Fetch")
+	$(BIN)/python -m tests.fuzz.waiting $(WAITING)
 
 crash-streams: $(VENV)/.everything ## Kill a streaming query's driver, executors and workers, and count the copied records (KILLS=10)
 	$(BIN)/python -m tests.pipeline.kill_streams --kills $(KILLS)

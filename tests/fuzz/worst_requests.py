@@ -45,6 +45,9 @@ from odradek.protocol.schema import Message, spec
 MANY = "many"
 """A topic of many partitions, for responses that are larger than their requests."""
 
+MOST_ROWS = 99_000
+"""A request of 100,000 elements is refused."""
+
 
 class Worst(NamedTuple):
     """One kind of bad request: `request(size)` returns a message or a frame of about so many bytes.
@@ -71,11 +74,11 @@ def framed(request: Message, version: int) -> bytes:
 
 
 def names(count: int) -> list[str]:
-    return [f"n{index:06d}" for index in range(count)]
+    return [f"n{index:06d}" for index in range(min(count, MOST_ROWS))]
 
 
 def ids(count: int) -> list[bytes]:
-    return [index.to_bytes(16, "big") for index in range(1, count + 1)]
+    return [index.to_bytes(16, "big") for index in range(1, min(count, MOST_ROWS) + 1)]
 
 
 def _fetch(count: int, *, session_epoch: int = -1, first: int = 1_000_000) -> fetch.FetchRequest:
