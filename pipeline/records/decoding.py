@@ -203,7 +203,7 @@ class _Reading:
         return b"".join(records), ends - sizes, ends
 
     def _chosen(self, fields: RecordFields) -> Ints | None:
-        """Return the numbers of the records in the range; None if all records are. The header may not tell the truth."""
+        """Return the numbers of the records in the range; None if all are. The header may not tell the truth."""
         is_inside = (fields.offset >= self._start) & (fields.offset < self._end)
         return None if is_inside.all() else np.flatnonzero(is_inside)
 
