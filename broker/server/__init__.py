@@ -5,6 +5,7 @@
 | `server`, `listener`, `accepting` | all listeners; one listener; accepting connections |
 | `reserved_ports` | the ports of a broker that is stopped and starts again |
 | `connections`, `connection`, `connection_state` | the open connections; one of them; its states |
+| `closing` | how a broker that stops closes them |
 | `sasl_gate` | what a client may ask before it has authenticated |
 | `dispatch`, `routes`, `request_log` | from a request to its handler and back; the route of each API version |
 | `answer_memory` | the bytes of large answers, and their limits |

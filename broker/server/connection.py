@@ -168,7 +168,7 @@ class Connection:
         if resets:
             self._transport.reset()
         else:
-            self._transport.close()
+            self._connections.closing.close(self._transport, self.answered_at)
         pending, self._pending = self._pending, None
         if pending is not None:
             self._connections.abandon(pending)

@@ -29,6 +29,7 @@ from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.request.authenticators import Authenticators
 from odradek.broker.request.context import ConnectionContext
 from odradek.broker.request.handler import Result
+from odradek.broker.server.closing import Closing
 from odradek.broker.server.connection import Connection
 from odradek.broker.server.connection_limits import NO_LIMIT, ConnectionLimits
 from odradek.broker.server.dispatch import Dispatcher
@@ -88,6 +89,7 @@ class Connections:
         self.timers = waiting.timers(clock)
         self.loop = loop
         self.run_in_thread = run_in_thread
+        self.closing = Closing(loop, clock.monotonic)
         limit = config.broker.queued_max_request_bytes
         self.arena = ReceiveArena(memory=ReceiveMemory(None if limit < 0 else limit, self._memory_freed_in_thread))
         self.on_room: list[Callable[[], None]] = []
@@ -351,6 +353,7 @@ class Connections:
 
     async def finish(self, seconds: float) -> None:
         """Answer received requests, for `seconds` at most, then close the remaining connections."""
+        self.closing.begin()
         for connection in tuple(self._connections):
             connection.finish()
         try:
@@ -360,6 +363,7 @@ class Connections:
         except TimeoutError:
             _LOG.warning("requests were cut off", connections=len(self._connections), seconds=seconds)
         await self.close()
+        await self.closing.finish(seconds)
 
     async def interrupt(self, reason: str) -> None:
         """Close all connections, and return when no request runs any more; new connections wait for `resume`."""

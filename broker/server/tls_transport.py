@@ -31,7 +31,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
-from odradek.broker.server.transport import BlockedBySendingError, Buffer, reset
+from odradek.broker.server.transport import BlockedBySendingError, Buffer, end_sending, reset
 from odradek.protocol.errors import RemoteProtocolError
 
 RECORD: Final = 16 * 1024
@@ -187,6 +187,9 @@ class TlsTransport:
 
     def close(self) -> None:
         self._socket.close()
+
+    def end_sending(self) -> socket.socket | None:
+        return end_sending(self._socket)
 
     def reset(self) -> None:
         reset(self._socket)

@@ -58,6 +58,10 @@ class Transport(Protocol):
 
     def close(self) -> None: ...
 
+    def end_sending(self) -> socket.socket | None:
+        """End this side of the stream and return the socket, to discard what arrives; None: just close."""
+        ...
+
     def reset(self) -> None:
         """Close, discarding what the peer has not received yet: it sees a reset, as of a process that was killed."""
         ...
@@ -89,8 +93,20 @@ class PlaintextTransport:
     def close(self) -> None:
         self._socket.close()
 
+    def end_sending(self) -> socket.socket | None:
+        return end_sending(self._socket)
+
     def reset(self) -> None:
         reset(self._socket)
+
+
+def end_sending(connected: socket.socket) -> socket.socket | None:
+    """End this side of the stream and return the socket; None if the peer has ended the connection already."""
+    try:
+        connected.shutdown(socket.SHUT_WR)  # with TLS, what is received afterwards is not decrypted
+    except OSError:
+        return None
+    return connected
 
 
 def reset(connected: socket.socket) -> None:

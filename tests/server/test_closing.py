@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import struct
 from collections.abc import Callable
@@ -316,6 +317,44 @@ async def test_finishing_answers_received_requests_and_accepts_no_more(serve: Se
     await client.receive_frame()
     assert await client.is_closed()
     await finishing
+
+
+async def test_a_client_that_sends_while_the_broker_finishes_receives_its_answers(serve: Serve) -> None:
+    serving = await serve()
+    client = await serving.connect()
+    await client.send(A_REQUEST)
+    await serving.until(lambda: bool(select.select([client.socket], [], [], 0)[0]))
+    finishing = asyncio.create_task(serving.server.finish(20))
+    await serving.until(lambda: not len(serving.connections))
+    for _ in range(3):
+        await client.send(A_REQUEST)  # a socket that was closed would be reset, and sending would fail
+    await client.receive_frame()
+    assert await client.is_closed()
+    client.close()
+    await finishing
+
+
+async def test_finishing_does_not_wait_for_a_client_that_is_quiet(serve: Serve) -> None:
+    serving = await serve()
+    client = await serving.connect()
+    await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+    await serving.server.finish(20)
+    assert await client.is_closed()
+
+
+async def test_finishing_ends_although_a_client_sends_for_ever(serve: Serve) -> None:
+    serving = await serve()
+    client = await serving.connect()
+    await client.ask("Metadata", METADATA_VERSION, MetadataRequest())
+
+    async def send_for_ever() -> None:
+        while True:
+            await client.send(bytes(1000))
+
+    sending = asyncio.create_task(send_for_ever())
+    await serving.server.finish(0.2)
+    with pytest.raises(ConnectionError):
+        await sending
 
 
 async def test_finishing_ends_after_its_timeout_and_cancels_the_rest(

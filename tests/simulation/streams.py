@@ -189,6 +189,9 @@ class SocketTransport:
             self._loop.detach(self._descriptor)
             self._out.send(_END)
 
+    def end_sending(self) -> None:
+        return None
+
     def reset(self) -> None:
         self.close()
 
