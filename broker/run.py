@@ -261,7 +261,7 @@ class Run:
             await skip_known_ids(metadata, self.log_dirs.highest_producer_id)
         await partitions.settled()
         if not self._read_only:
-            await threads.run(self.log_dirs.retire_namesakes, metadata.image.deleted)
+            await threads.run_to_end(self.log_dirs.retire_namesakes, metadata.image.deleted)
         partitions.sort_out_strays(deletes=not self._read_only, sets_aside=self._is_member)
         if self._seen_revision is not None:
             await self._seen_revision.store()

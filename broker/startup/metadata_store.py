@@ -195,7 +195,7 @@ class SeenRevision:
         """Sync the names of all logs that are new, and store it."""
         revision = self._partitions.settled_revision
         is_new = revision not in (None, self._stored.logs_revision)
-        if revision is None or not (is_new and await self._threads.run(self._log_dirs.sync_identities)):
+        if revision is None or not (is_new and await self._threads.run_to_end(self._log_dirs.sync_identities)):
             revision = self._stored.logs_revision
         await self._store(revision)
 
@@ -204,7 +204,9 @@ class SeenRevision:
         present = self._metadata.image.revision, 0 if membership is None else membership.recorded_epoch
         seen = SeenMetadata(*max(present, self._stored[:2]), logs_revision)
         if seen != self._stored:
-            await self._threads.run(self._log_dirs.store_seen_metadata, seen)
+            await self._threads.run_to_end(
+                self._log_dirs.store_seen_metadata, seen
+            )  # one writer of each file at a time
             self._stored = seen
 
     async def check_and_store(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -20,6 +21,7 @@ from odradek.broker.metadata.store.memory import InMemoryStore
 from odradek.broker.metadata.store.store import Cmp, Op, StoreUnreachableError, TxnResult
 from odradek.broker.startup.metadata_store import SeenRevision
 from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.names import METADATA_REVISION
 from odradek.protocol.errors import ErrorCode
 from tests.broker.test_replication import Cluster
@@ -262,6 +264,31 @@ async def test_a_log_that_was_synced_can_come_back(disks: Disks, tmp_path: Path)
     await disks.start(2)
 
     await disks.until(lambda: all(disks.leader("t", index) == 2 for index in (0, 1)))
+
+
+async def test_a_stop_waits_until_what_was_seen_is_written(disks: Disks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It writes the file once more, and of two writers one would find the other's file already renamed."""
+    await disks.in_second(1, [1])
+    broker = disks.brokers[1]
+    services = broker.services
+    seen = SeenRevision(services.metadata, services.partitions, broker.log_dirs, services.partitions.threads)
+    began, may_end = threading.Event(), threading.Event()
+
+    def write(*_: object) -> None:
+        began.set()
+        may_end.wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LogDirs, "store_seen_metadata", write)
+        storing = asyncio.create_task(seen.store())
+        await asyncio.to_thread(began.wait)
+        storing.cancel()
+        await asyncio.wait((storing,), timeout=0.1)
+        is_over = storing.done()
+        may_end.set()
+        with pytest.raises(asyncio.CancelledError):
+            await storing
+    assert not is_over
 
 
 async def test_an_only_replica_that_is_gone_begins_anew(disks: Disks, tmp_path: Path) -> None:
