@@ -27,6 +27,7 @@ from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partitions import Partitions
 from odradek.broker.storage.append.append_info import AppendInfo
+from odradek.broker.storage.checkpoints.checkpoints import Checkpoints
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.producers.producer_state import ProducerState
 from odradek.protocol.errors import ErrorCode
@@ -214,3 +215,7 @@ def remove_with_log(self: Partitions, topic: Any, index: int, *, deletes_log: bo
 
 async def delete_in_place_of_setting_aside(self: Partitions, topic: str, index: int) -> None:
     await self._delete_log(topic, index)
+
+
+def keep_rows(self: Checkpoints, partitions: Any) -> None:
+    """Leave the rows of logs that are gone."""

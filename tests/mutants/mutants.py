@@ -28,6 +28,9 @@ from odradek.broker.replication.follower.followed_replica import FollowedReplica
 from odradek.broker.replication.followers import Followers
 from odradek.broker.replication.partition import Partition
 from odradek.broker.replication.partitions import Partitions
+from odradek.broker.storage.checkpoints.checkpoints import Checkpoints
+from odradek.broker.storage.checkpoints.metadata_revision import ALL_LOGS
+from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.producers.producer_state import ProducerState
 from tests.mutants import defects
 from tests.simulation.nemesis import Kind, draw_schedule
@@ -77,6 +80,8 @@ _FOLLOWED = "tests/replication/follower/test_followed_replica.py::test_"
 _MARKERS = "tests/storage/producers/test_marker_epochs.py::test_"
 _TRANSACTIONS = "tests/coordinator/transactions/test_transcripts.py"
 _FENCED = "tests/coordinator/transactions/test_fenced_coordinator.py::test_"
+_MADE_AGAIN = "tests/storage/test_names_made_again.py::test_"
+_LOST = "tests/broker/test_lost_replicas.py::test_"
 _PARTITIONS = "tests/replication/test_partitions.py::test_"
 
 MUTANTS = [
@@ -244,6 +249,23 @@ MUTANTS = [
             f"{_PARTITIONS}the_logs_of_a_topic_that_is_gone_but_not_deleted_stay",
             f"{_PARTITIONS}other_logs_without_a_partition_are_set_aside_in_a_cluster",
         ),
+    ),
+    Mutant(
+        "checkpoints by name",
+        "a topic that was created again inherits no row of a checkpoint",
+        ((Checkpoints, "drop", defects.keep_rows),),
+        ("kill", "power"),
+        (
+            f"{_MADE_AGAIN}rows_of_a_retired_log_are_gone_when_the_call_returns",
+            "tests/simulation/test_names_made_again.py::test_a_new_topic_inherits_nothing_whenever_its_broker_stops",
+        ),
+    ),
+    Mutant(
+        "a new log counts as lost",
+        "a partition whose replicas never made their logs is led again",
+        ((LogDirs, "logs_revision", ALL_LOGS),),
+        ("blackout", "power"),
+        (f"{_LOST}a_topic_whose_brokers_were_killed_before_they_made_its_logs_begins_empty",),
     ),
 ]
 

@@ -112,7 +112,7 @@ class Workload:
         """Create a topic, whatever it takes, and return its id."""
         client = self._new_client("creator")
         properties = [CreatableTopicConfig(key.replace("_", "."), value) for key, value in configs.items()]
-        request = CreateTopicsRequest([CreatableTopic(name, partitions, 3, configs=properties)], 2000)
+        request = CreateTopicsRequest([CreatableTopic(name, partitions, -1, configs=properties)], 2000)
         while True:
             answer = await client.ask(client.any_node(), request, CreateTopicsResponse)
             row = None if answer is None else only(answer.topics)

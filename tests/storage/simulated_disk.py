@@ -102,6 +102,7 @@ class SimulatedFiles:
         self.stop_at = stop_at
         self.fail_at = fail_at
         self.fail_read_at = fail_read_at
+        self.on_stop: Callable[[], None] | None = None  # called at `stop_at`
         self._chance = random.Random(seed)
         self._open: dict[int, File] = {}
         self._next_descriptor = 3
@@ -117,6 +118,8 @@ class SimulatedFiles:
         """Count an operation; the one that `stop_at` names does not happen, nor any later one."""
         self.operations += 1
         if self.stop_at is not None and self.operations >= self.stop_at:
+            if self.operations == self.stop_at and self.on_stop is not None:
+                self.on_stop()
             raise PowerCutError
         if self.operations == self.fail_at:
             raise _disk_error()
