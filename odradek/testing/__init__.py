@@ -10,14 +10,15 @@ def test_an_order_is_confirmed(kafka):
 
 | module | what |
 |---|---|
-| `plugin` | the fixtures, the option `--kafka`, the reports of failed tests |
+| `plugin` | the fixtures, the options `--kafka` and `--kafka-exact-names`, the reports of failed tests |
 | `session` | the cluster of a session, isolated from test to test |
 | `kafka`, `aio` | `Kafka`, and the same methods for tests with an event loop |
 | `clients`, `reading`, `sending` | what the methods are made of: clients of a test; records read; records sent |
 | `topics`, `arrivals` | topics as tests create them; the records that a wait has read |
 | `arguments` | the checks of what a test passes |
 | `groups` | members and lag of groups, and the description of a group |
-| `cluster`, `own_broker`, `other_cluster` | what a handle needs of a cluster; our broker; a cluster of `--kafka` |
+| `cluster`, `own_broker` | what a handle needs of a cluster; our broker |
+| `other_cluster`, `exact_names` | a cluster of `--kafka`; one that only tests use, so that names of topics stay |
 | `request_log` | the last requests of our broker, and a signal when one has been answered |
 | `report` | the description of a cluster that a failed test shows |
 | `clock`, `blocking` | the broker's clock as a test moves it; blocking methods beside an event loop |

@@ -91,13 +91,14 @@ class AsyncKafka:
 
         `config` has the properties of the topic by their names in Kafka, with strings, numbers or bools as values.
 
-        The name is `name`, except in a cluster that `--kafka` names: there each test has its own topics, and all
-        methods of the handle take either name. Returns the topic if the test has it already. Raises ValueError if that
-        has another number of partitions or replicas, or another value of a property.
+        The name is `name`, except in a cluster that `--kafka` names without `--kafka-exact-names`: there each test has
+        its own topics, and all methods of the handle take either name. Returns the topic if the test has it already.
+        Raises ValueError if that has another number of partitions or replicas, or another value of a property, and
+        with `--kafka-exact-names` if the topic is older than the tests.
         """
         wanted = new_topic(name, partitions, config, replication_factor)
         admin = await self.clients.admin()
-        real_name = self.cluster.real_name(name) if self.cluster.may_have(name) else self.cluster.new_name(name)
+        real_name = await self.cluster.name_to_create(name, self.clients)
         try:
             (await admin.create_topics([replace(wanted, name=real_name)])).value(real_name)
         except TopicExistsError:
@@ -331,12 +332,13 @@ class AsyncKafka:
         return True
 
     async def _group_lines(self, group: str) -> list[str]:
-        return await group_lines(await self.clients.admin(), group)
+        return [*await self.cluster.mistakes(self.clients), *await group_lines(await self.clients.admin(), group)]
 
     async def _topic_lines(self, name: str, arrivals: Arrivals) -> list[str]:
         admin = await self.clients.admin()
         listing = (await admin.list_topics()).get(name)
-        lines = [f"topic {name} does not exist" if listing is None else await topic_line(admin, name, listing)]
+        lines = await self.cluster.mistakes(self.clients)
+        lines.append(f"topic {name} does not exist" if listing is None else await topic_line(admin, name, listing))
         lines += arrivals.lines()
         for group in await admin.list_groups():
             lines += await group_lines(admin, group)

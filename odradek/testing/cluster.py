@@ -1,4 +1,4 @@
-"""What a handle needs of a cluster: `OwnBroker` and `OtherCluster` are the two."""
+"""What a handle needs of a cluster: `OwnBroker`, `OwnNames` and `ExactNames` are the three."""
 
 from __future__ import annotations
 
@@ -19,16 +19,24 @@ class Cluster(Protocol):
         """Return the name that a topic of a test has in the cluster."""
         ...
 
-    def may_have(self, topic: str) -> bool:
-        """Return whether a topic of this name, if it exists, belongs to the tests."""
+    async def name_to_create(self, topic: str, clients: Clients) -> str:
+        """Return the name for a topic that a test wants, which is `real_name` from then on.
+
+        A topic of the returned name, if it exists, belongs to the tests. Raises ValueError if this one does not, and
+        ClientError.
+        """
         ...
 
-    def new_name(self, topic: str) -> str:
-        """Return the name for a topic that a test creates, which is `real_name` from then on."""
+    async def mistakes(self, clients: Clients) -> list[str]:
+        """Describe the topics that the program took for those of the test. Raises ClientError."""
         ...
 
     def time_ms(self) -> int | None:
         """Return the time of the broker's clock (ms since the epoch) if a test has moved it, else None."""
+        ...
+
+    async def begin_session(self, clients: Clients) -> None:
+        """Take note of what the cluster has before the first topic of the tests. Raises ClientError."""
         ...
 
     async def begin_test(self, clients: Clients) -> None:

@@ -59,16 +59,19 @@ class OwnBroker:
     def real_name(self, topic: str) -> str:
         return topic
 
-    def may_have(self, topic: str) -> bool:  # noqa: ARG002 - of every cluster
-        return True
-
-    def new_name(self, topic: str) -> str:
+    async def name_to_create(self, topic: str, clients: Clients) -> str:  # noqa: ARG002 - of every cluster
         return topic
+
+    async def mistakes(self, clients: Clients) -> list[str]:  # noqa: ARG002 - of every cluster
+        return []
 
     def time_ms(self) -> int | None:
         return self.clock.time_ms() if self.clock.was_moved else None
 
     # ------------------------------------------------------------------------------------------------------- isolation
+
+    async def begin_session(self, clients: Clients) -> None:
+        """Nothing: the broker is new."""
 
     async def begin_test(self, clients: Clients) -> None:
         self._requests.clear()

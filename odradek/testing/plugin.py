@@ -1,4 +1,4 @@
-"""The plugin for pytest: the fixture `kafka` and its relatives, the option `--kafka`, the reports of failed tests.
+"""The plugin for pytest: the fixture `kafka` and its relatives, the options `--kafka…`, the reports of failed tests.
 
 | fixture | scope | what |
 |---|---|---|
@@ -10,7 +10,8 @@
 | `kafka_broker` | test | a `ThreadedBroker` for this test alone |
 | `kafka_session_broker` | session | another `ThreadedBroker` for the whole session |
 
-With `--kafka=HOST:PORT` the first three use that cluster, and tests that need our broker are skipped.
+With `--kafka=HOST:PORT` the first three use that cluster, and tests that need our broker are skipped. With
+`--kafka-exact-names` only the tests of one process use that cluster, and topics keep their names.
 
 pytest imports this module at every start, also where no test uses it, so it imports nothing but pytest. The entry point
 has the name of the module: pytest then recognizes it when a conftest.py names it in `pytest_plugins`, too.
@@ -32,11 +33,18 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.getgroup("kafka").addoption(
+    group = parser.getgroup("kafka")
+    group.addoption(
         "--kafka",
         metavar="HOST:PORT",
         help="run the tests with the fixture kafka against this cluster, with topics of their own, in place of a broker"
         " in the process of the tests",
+    )
+    group.addoption(
+        "--kafka-exact-names",
+        action="store_true",
+        help="the cluster of --kafka is for these tests alone: topics have exactly the names that tests say, and all"
+        " topics and groups that come during a test are deleted after it",
     )
 
 
@@ -55,7 +63,12 @@ def kafka_baseline() -> None:
 def _kafka_of_session(request: pytest.FixtureRequest) -> Iterator[Session]:
     from odradek.testing.session import Session
 
-    session = Session.open(_properties_of_session(request), request.config.getoption("--kafka"))
+    bootstrap = request.config.getoption("--kafka")
+    exact_names = request.config.getoption("--kafka-exact-names")
+    workers = getattr(request.config, "workerinput", {}).get("workercount", 1)  # of pytest-xdist
+    if bootstrap is not None and exact_names and workers > 1:
+        pytest.fail(_SEVERAL_WORKERS, pytrace=False)
+    session = Session.open(_properties_of_session(request), bootstrap, exact_names=exact_names)
     try:
         yield session
     finally:
@@ -133,6 +146,10 @@ def _handle_of(item: pytest.Item) -> Kafka | None:
 _OTHER_PROPERTIES = (
     "the fixture kafka is one broker for the session, which has started with other kafka_properties: override them"
     " once, in the top-level conftest.py, or use kafka_broker, which starts a broker with the properties of this test"
+)
+_SEVERAL_WORKERS = (
+    "with --kafka-exact-names all tests use the same names of topics in one cluster, so several workers of pytest-xdist"
+    " would delete each other's topics: run with -n 0, or without --kafka-exact-names"
 )
 _NARROW_SCOPE = (
     'kafka_properties has a narrower scope than the broker of the session: override it with scope="session", or use'

@@ -22,7 +22,7 @@ _SECONDS = 3.0
 
 async def describe(clients: Clients, cluster: Cluster) -> str:
     """Return the text of the report. Never raises: what cannot be described is named with the reason."""
-    return "\n".join([*await described(_contents(clients)), *cluster.report_lines()])
+    return "\n".join([*await described(_contents(clients, cluster)), *cluster.report_lines()])
 
 
 async def described(lines: Awaitable[list[str]]) -> list[str]:
@@ -36,9 +36,9 @@ async def described(lines: Awaitable[list[str]]) -> list[str]:
         return [f"the cluster cannot be described: {error.summary}"]
 
 
-async def _contents(clients: Clients) -> list[str]:
+async def _contents(clients: Clients, cluster: Cluster) -> list[str]:
     admin = await clients.admin()
-    lines = []
+    lines = await cluster.mistakes(clients)
     for name, listing in (await admin.list_topics()).items():
         lines.append(await topic_line(admin, name, listing))
     for group in await admin.list_groups():

@@ -9,8 +9,9 @@ from odradek.broker.startup.embedded_config import Properties
 from odradek.broker.testing.loop_thread import LoopThread
 from odradek.testing.aio import AsyncKafka
 from odradek.testing.cluster import Cluster
+from odradek.testing.exact_names import ExactNames
 from odradek.testing.kafka import Kafka
-from odradek.testing.other_cluster import OtherCluster
+from odradek.testing.other_cluster import OwnNames
 from odradek.testing.own_broker import OwnBroker
 
 
@@ -22,11 +23,21 @@ class Session:
         self._cluster = cluster
         self._loop = LoopThread("kafka of the tests")
         self.kafka = Kafka(AsyncKafka(cluster, self._loop))
+        try:
+            self._loop.run(cluster.begin_session(self.kafka.aio.clients))
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
-    def open(cls, properties: Properties, bootstrap: str | None) -> Session:
-        """Start a broker with these properties, or use the cluster at `bootstrap`. Raises as `OwnBroker`."""
-        return cls(OwnBroker(properties) if bootstrap is None else OtherCluster(bootstrap), properties)
+    def open(cls, properties: Properties, bootstrap: str | None, *, exact_names: bool = False) -> Session:
+        """Start a broker with these properties, or use the cluster at `bootstrap`.
+
+        With `exact_names` that cluster is for the tests of this process alone. Raises as `OwnBroker`, and ClientError.
+        """
+        if bootstrap is None:
+            return cls(OwnBroker(properties), properties)
+        return cls(ExactNames(bootstrap) if exact_names else OwnNames(bootstrap), properties)
 
     @contextmanager
     def isolate(self) -> Iterator[Kafka]:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from odradek.broker.testing.threaded import ThreadedBroker
@@ -93,3 +95,79 @@ def test_what_needs_our_broker_skips_the_test(pytester: pytest.Pytester) -> None
     result.stdout.fnmatch_lines(
         ["SKIPPED*kafka.snapshot() needs the broker of Odradek, and --kafka=elsewhere:9092 names another cluster"]
     )
+
+
+PROGRAM = """
+    import confluent_kafka
+    import pytest
+
+    def send(bootstrap, topic):
+        producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap})
+        producer.produce(topic, b"three socks")
+        producer.flush()
+
+    def fail(wait):
+        with pytest.raises(TimeoutError) as raised:
+            wait()
+        return str(raised.value)
+"""
+
+
+def mistake(topic: str, evidence: str) -> str:
+    """What a failure says about a program that used the name as it is written in the test: a regular expression."""
+    return (
+        rf"the program used {topic}, {evidence}; this test's topic is ({topic}-[0-9a-f]{{8}}): give the program the"
+        r" name that kafka\.topic returned, or, if only tests use this cluster, run with --kafka-exact-names\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "wait", ['kafka.wait_for_records("orders", 2, timeout=0.05)', 'kafka.wait_for_lag_zero("shop", timeout=0.05)']
+)
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_failed_wait_tells_that_the_program_used_the_name_of_the_test_itself(
+    pytester: pytest.Pytester, kafka_broker: ThreadedBroker, wait: str, exists: bool
+) -> None:
+    async def create() -> None:
+        async with Admin(kafka_broker.bootstrap) as admin:
+            await admin.create_topics([NewTopic("orders", 1)])
+
+    if exists:
+        kafka_broker.run(create())
+    evidence = "which has new records" if exists else "which did not exist before"
+    pytester.makepyfile(f"""{PROGRAM}
+    def test_it(kafka):
+        import re
+        name = kafka.topic("orders")
+        assert "the program used" not in fail(lambda: {wait})
+        send(kafka.bootstrap, name)
+        send(kafka.bootstrap, "others")
+        assert "the program used" not in kafka.describe()
+        send(kafka.bootstrap, "orders")
+        assert re.search({mistake("orders", evidence)!r}, fail(lambda: {wait}))[1] == name
+
+    def test_of_another_test_it_says_nothing(kafka):
+        kafka.topic("orders")
+        assert "the program used" not in fail(lambda: {wait})
+    """)
+    run_suite(pytester, f"--kafka={kafka_broker.bootstrap}").assert_outcomes(passed=2)
+
+
+def test_a_failed_test_tells_it_too_and_of_topics_of_the_baseline(
+    pytester: pytest.Pytester, kafka_broker: ThreadedBroker
+) -> None:
+    pytester.makepyfile(f"""{PROGRAM}
+    @pytest.fixture(scope="session")
+    def kafka_baseline(kafka_session):
+        kafka_session.topic("prices")
+
+    def test_one(kafka):
+        send(kafka.bootstrap, "prices")
+        assert kafka.records("prices") != []
+
+    def test_another(kafka):
+        assert "the program used" not in kafka.describe()
+    """)
+    result = run_suite(pytester, "-ra", f"--kafka={kafka_broker.bootstrap}")
+    result.assert_outcomes(passed=1, failed=1)
+    assert re.search(mistake("prices", "which did not exist before"), result.stdout.str())
