@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.testing.threaded import ThreadedBroker
-from tests.testing.suites import PLUGIN, REPOSITORY, environment, run_pytest, run_suite
+from tests.testing.suites import PLUGIN, REPOSITORY, run_pytest, run_suite
 
 
 def test_each_test_begins_without_the_topics_and_groups_of_the_one_before(pytester: pytest.Pytester) -> None:
@@ -343,20 +343,6 @@ def test_each_worker_of_xdist_has_a_broker_of_its_own(
     brokers = [set(path.read_text().split()) for path in pytester.path.glob("gw*")]
     assert [len(each) for each in brokers] == [1, 1]
     assert brokers[0] != brokers[1]
-
-
-@pytest.mark.process
-def test_the_tests_of_the_readme_work_from_any_directory(tmp_path: Path) -> None:
-    readme = (REPOSITORY / "README.md").read_text()
-    section = readme.partition("\n## A broker in your tests\n")[2].partition("\n## ")[0]
-    for number, test in enumerate(re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)):
-        (tmp_path / f"test_{number}.py").write_text(test)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", PLUGIN, "--rootdir", str(tmp_path), str(tmp_path)],
-        cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
 
 
 def test_brokers_of_two_fixtures_are_different(
