@@ -27,6 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odradek.argument_parser import ArgumentParser
 from odradek.broker import build_info
 from odradek.broker.command_line import add_override, fail
 from odradek.broker.config import BrokerConfig, ConfigError, workers
@@ -222,7 +223,7 @@ def _run_loop(process: Coroutine[Any, Any, int]) -> int:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=program,
         description="A message broker that speaks Kafka's protocol. It runs until SIGTERM or Ctrl-C.",
         epilog="`inspect DIR` and `verify DIR` in place of options read a log directory without a broker.",

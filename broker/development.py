@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from odradek.argument_parser import ArgumentParser
 from odradek.broker.__main__ import add_explain, run
 from odradek.broker.broker import Broker
 from odradek.broker.command_line import add_override, fail
@@ -50,9 +51,7 @@ def _print_addresses(broker: Broker, directory: str | None) -> None:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=program, description="Run a broker for development. It runs until SIGTERM or Ctrl-C."
-    )
+    parser = ArgumentParser(prog=program, description="Run a broker for development. It runs until SIGTERM or Ctrl-C.")
     add_arguments(parser)
     return parser
 

@@ -161,9 +161,11 @@ def run(arguments: Sequence[str], program: str = "odradek") -> int:
         # Later ones win: `verify` is the command, not the pipeline's job.
         commands = [name for group in reversed(GROUPS.values()) for name in group]
         complaint = unknown_command(
-            first, [*commands, "metadata", "snapshot", "protocol", "pipeline", "--version"], program
+            first,
+            [*commands, "metadata", "snapshot", "protocol", "pipeline", "--version", "--help", *FLAGS_BEFORE_COMMAND],
+            program,
         )
-        print(f"usage: {program} COMMAND …\n{program}: error: {complaint}", file=sys.stderr)
+        print(f"{program}: error: {complaint}", file=sys.stderr)
         status = WRONG_COMMAND_LINE
     return status
 

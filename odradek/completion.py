@@ -17,6 +17,7 @@ from importlib import import_module
 
 import shtab
 
+from odradek.argument_parser import ArgumentParser
 from odradek.client.cli import exit_status
 from odradek.client.cli.arguments.command_parser import CommandParser
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments
@@ -35,7 +36,7 @@ _BY_METAVAR = {"FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY}
 
 def main(arguments: Sequence[str], program: str = "odradek completion") -> int:
     """Run a command line as a process and return its exit status; `program` is what was typed to start it."""
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=program,
         description="Print the script that completes commands in bash or zsh.",
         epilog=_EXAMPLES.format(program=program),

@@ -19,6 +19,7 @@ import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 
+from odradek.argument_parser import ArgumentParser
 from odradek.commands import PROTOCOL, unknown_command
 from odradek.protocol.api import NAMES, Api, by_name
 from odradek.protocol.cli.api_text import show_history, show_list, show_version
@@ -71,7 +72,7 @@ def run(arguments: Sequence[str], program: str = "python -m protocol") -> int:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=program,
         description="Kafka's wire protocol: its APIs, their versions, and what bytes mean.",
         epilog=EXAMPLES.format(program=program),

@@ -17,6 +17,7 @@ import pytest
 
 from odradek.commands import (
     CLUSTER,
+    GROUPS,
     JOBS,
     LOG_DIRECTORIES,
     METADATA,
@@ -162,15 +163,30 @@ def test_a_command_loads_only_what_it_uses(arguments: tuple[str, ...], unwanted:
         ("exprt", "'pipeline export'"),
         ("pipelin", "'pipeline'"),
         ("--verion", "'--version'"),
+        ("--bootstrap-servers", "'--bootstrap-server'"),
     ],
 )
 def test_an_unknown_command_gets_the_nearest_one(typed: str, suggested: str) -> None:
     done = run(typed, "--topic", "t")
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr.startswith("usage: python -m odradek COMMAND …\n")
     kind = "option" if typed.startswith("-") else "command"
-    assert done.stderr.endswith(f"error: there is no {kind} {typed!r}; did you mean {suggested}?\n")
+    assert done.stderr == f"python -m odradek: error: there is no {kind} {typed!r}; did you mean {suggested}?\n"
+
+
+def test_every_command_answers_a_misspelt_flag_in_one_line_with_the_nearest_flag() -> None:
+    typed = [name for group in GROUPS.values() for name in group]
+    program = (
+        "import sys\nfrom odradek.commands import run\n"
+        f"for typed in {typed!r}:\n"
+        "    try: run([*typed.split(), '--hepl', 'x'])\n"
+        "    except SystemExit as ended: assert ended.code == 2\n"
+        "    else: raise AssertionError(typed)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines() == [
+        f"odradek {each}: error: there is no flag --hepl; did you mean --help?" for each in typed
+    ]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from odradek.argument_parser import ArgumentParser
 from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.command_line import fail, pipe_closed
 from odradek.broker.inspection.findings import collected
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
 
 def inspect(arguments: Sequence[str], program: str = "python -m broker inspect") -> int:
     """Run `inspect`; return its exit status."""
-    parser = argparse.ArgumentParser(prog=program, description="Look at a log directory.")
+    parser = ArgumentParser(prog=program, description="Look at a log directory.")
     add_arguments(parser, "inspect")
     options = parser.parse_args(arguments)
     if options.partition is not None and parse_partition_directory(options.partition) is None:
@@ -100,7 +101,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def verify(arguments: Sequence[str], clock: Clock | None = None, program: str = "python -m broker verify") -> int:
     """Run `verify`; return its exit status."""
-    parser = argparse.ArgumentParser(prog=program, description="Check everything in a log directory.")
+    parser = ArgumentParser(prog=program, description="Check everything in a log directory.")
     add_arguments(parser, "verify")
     options = parser.parse_args(arguments)
     logging.getLogger("odradek.broker.storage").addHandler(logging.NullHandler())  # this command reports the problems

@@ -25,6 +25,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from odradek.argument_parser import ArgumentParser
 from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.command_line import add_config, fail, pipe_closed
 from odradek.broker.config import BrokerConfig, ConfigError
@@ -87,7 +88,7 @@ async def _run(options: argparse.Namespace, config: BrokerConfig, clock: Clock) 
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description="See and repair the metadata of a cluster.")
+    parser = ArgumentParser(prog=program, description="See and repair the metadata of a cluster.")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in _HELP.items():
         add_arguments(actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}."), name)

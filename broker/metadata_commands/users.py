@@ -36,6 +36,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Final
 
+from odradek.argument_parser import ArgumentParser
 from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.command_line import fail, pipe_closed
 from odradek.broker.config import BrokerConfig, ConfigError
@@ -86,7 +87,7 @@ _FAILS_WITH: Final = (UsersError, StoreError, LogDirRefusedError, MalformedFileE
 
 def main(arguments: Sequence[str], program: str = "odradek users") -> int:
     """Run a command line as a process and return its exit status; `program` is what was typed to start it."""
-    parser = argparse.ArgumentParser(prog=program, description="Users of SCRAM in a broker that is stopped.")
+    parser = ArgumentParser(prog=program, description="Users of SCRAM in a broker that is stopped.")
     add_arguments(parser)
     options = parser.parse_args(_with_action_first(arguments))
     try:

@@ -27,6 +27,7 @@ from typing import Final
 
 import msgspec
 
+from odradek.argument_parser import ArgumentParser
 from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.command_line import add_config, fail, pipe_closed
 from odradek.broker.config import BrokerConfig, ConfigError
@@ -75,7 +76,7 @@ class Report(msgspec.Struct, omit_defaults=True):
 
 def main(arguments: Sequence[str], program: str = "odradek workers") -> int:
     """Run a command line as a process and return its exit status; `program` is what was typed to start it."""
-    parser = argparse.ArgumentParser(
+    parser = ArgumentParser(
         prog=program, description="The processes of one machine that serve one configuration, and their partitions."
     )
     add_arguments(parser)

@@ -35,6 +35,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from importlib import import_module
 from typing import Any
 
+from odradek.argument_parser import ArgumentParser
 from odradek.client.cli.arguments.command_parser import CommandParser, with_word_first
 from odradek.commands import CLIENT, FLAGS_BEFORE_COMMAND, unknown_command
 
@@ -81,9 +82,7 @@ def _drop_output() -> None:
 
 
 def _run(arguments: Sequence[str], program: str) -> int:
-    parser = argparse.ArgumentParser(
-        prog=program, description="Work with the brokers of a Kafka cluster.", epilog=_STATUSES
-    )
+    parser = ArgumentParser(prog=program, description="Work with the brokers of a Kafka cluster.", epilog=_STATUSES)
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command", parser_class=CommandParser)
     ordered = with_word_first(arguments, FLAGS_BEFORE_COMMAND.__contains__)

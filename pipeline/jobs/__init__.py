@@ -28,11 +28,11 @@ imports PySpark when it runs, so that `--help` and mistakes are answered at once
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
+from odradek.argument_parser import ArgumentParser
 from odradek.client.cli import FAILED, UsageError, exit_status, fail
 from odradek.commands import JOBS, unknown_command
 from odradek.pipeline.spark.spark_session import RequirementMissingError
@@ -59,7 +59,7 @@ def run(arguments: Sequence[str], program: str = "python -m pipeline") -> int:
 
 
 def _run(arguments: Sequence[str], program: str) -> int:
-    parser = argparse.ArgumentParser(prog=program, description="Topics and log directories on Spark.", epilog=_STATUSES)
+    parser = ArgumentParser(prog=program, description="Topics and log directories on Spark.", epilog=_STATUSES)
     commands = parser.add_subparsers(dest="command", required=True, metavar="job")
     wanted = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, summary in COMMANDS.items():

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from odradek.argument_parser import ArgumentParser
 from odradek.client.cli import fail
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.arguments import add_spark_arguments
@@ -118,7 +119,7 @@ def main(arguments: list[str]) -> int:
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.summary import print_status
 
-    parser = argparse.ArgumentParser(prog="python -m pipeline.taxi.revenue")
+    parser = ArgumentParser(prog="python -m pipeline.taxi.revenue")
     parser.add_argument("--bootstrap-server", required=True)
     parser.add_argument("--output", required=True)
     parser.add_argument("--per-trigger", type=int, default=20_000)

@@ -161,7 +161,8 @@ def test_a_wrong_command_line_is_status_2(arguments: list[str]) -> None:
     done = run(*arguments)
 
     assert done.returncode == 2
-    assert "usage:" in done.stderr
+    assert done.stderr.startswith("python -m odradek.broker: error: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_overrides_go_before_the_file(tmp_path: Path) -> None:

@@ -182,4 +182,6 @@ def test_a_wrong_command_line_has_status_2(arguments: list[str], capsys: pytest.
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
-    assert "usage: odradek metadata" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert err.startswith("odradek metadata")
+    assert err.count("\n") == 1

@@ -196,7 +196,7 @@ def test_input_that_is_not_hex_is_refused(capsys: pytest.CaptureFixture[str], te
 
 @pytest.mark.parametrize("arguments", [[], ["list", "more"], ["show"], ["decode", "message", "fetch", "4", "00"]])
 def test_other_arguments_are_refused(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    assert refused(capsys, *arguments).startswith("usage: python -m protocol")
+    assert refused(capsys, *arguments).startswith("python -m protocol")
 
 
 def test_help_describes_whole_frames(capsys: pytest.CaptureFixture[str]) -> None:

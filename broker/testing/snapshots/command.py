@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from odradek.argument_parser import ArgumentParser
 from odradek.broker.command_line import fail, pipe_closed
 from odradek.broker.inspection.text import error_text, size_text
 from odradek.broker.storage.log_dir import LogDirRefusedError
@@ -55,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
 
 
 def _parser(program: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description="Save and load the state of a stopped broker.")
+    parser = ArgumentParser(prog=program, description="Save and load the state of a stopped broker.")
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, text in _HELP.items():
         add_arguments(actions.add_parser(name, help=text), name)

@@ -9,12 +9,13 @@ action.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from odradek.argument_parser import ArgumentParser, flags_among, nearest
 
-class CommandParser(argparse.ArgumentParser):
+
+class CommandParser(ArgumentParser):
     """A parser with or without actions. `default_action` is the action of a command line that names none."""
 
     default_action: str | None = None
@@ -58,13 +59,25 @@ class CommandParser(argparse.ArgumentParser):
         ordered = with_word_first(
             arguments, lambda flag: any(one.takes_value(flag) for one in self._actions_by_name.values())
         )
-        if ordered and not ordered[0].startswith("-"):
+        if ordered and ordered[0] in self._actions_by_name:
             return ordered
         if {"-h", "--help"} & {*ordered}:
             return ["--help"]
+        self._refuse_unknown_flags(ordered)
+        if ordered and not ordered[0].startswith("-"):
+            hint = nearest(ordered[0], self._actions_by_name) or f"name one: {', '.join(self._actions_by_name)}"
+            self.error(f"there is no action {ordered[0]!r}; {hint}")
         if self.default_action is None:
             self.error(f"name an action: {', '.join(self._actions_by_name)}")
         return [self.default_action, *ordered]
+
+    def _refuse_unknown_flags(self, arguments: Sequence[str]) -> None:
+        """Exit with status 2 if there is a flag that no action has."""
+        actions = self._actions_by_name.values()
+        known = [flag for one in actions for flag in one.flags()] + [f"--{name}" for name in self._actions_by_name]
+        for flag in flags_among(arguments):
+            if not any(one.knows(flag) for one in actions):
+                self.error(self.unknown_flag(flag, known))
 
 
 def with_word_first(arguments: Sequence[str], takes_value: Callable[[str], bool]) -> list[str]:

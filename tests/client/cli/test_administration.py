@@ -243,7 +243,9 @@ def test_a_wrong_command_line_is_refused(arguments: tuple[str, ...], capsys: pyt
     with pytest.raises(SystemExit) as exit_info:
         cli.run(arguments)
     assert exit_info.value.code == 2
-    assert capsys.readouterr().err.startswith("usage: ")
+    err = capsys.readouterr().err
+    assert err.startswith(f"python -m client {arguments[0]}")
+    assert err.count("\n") == 1
 
 
 def test_tables_and_json_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,6 +96,38 @@ async def test_an_invalid_value_is_refused_with_its_flag(arguments: tuple[str, .
 
 
 @pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("topics create --tpoic t", "topics create: error: there is no flag --tpoic; did you mean --topic?"),
+        (
+            "topics create --topic t --no-wait=1",
+            "there is no flag --no-wait; python -m client topics create --help lists",
+        ),
+        ("topics --tpoic t create", "topics: error: there is no flag --tpoic; did you mean --topic?"),
+        ("topics --lsit", "topics: error: there is no flag --lsit; did you mean --list?"),
+        ("topics lsit", "topics: error: there is no action 'lsit'; did you mean list?"),
+        ("topics list --describ", "topics list: error: there is no flag --describ; "),
+        ("topics list orders", "topics list: error: there is no place for 'orders'"),
+        ("consume -topic t", "consume: error: there is no flag -topic; did you mean --topic?"),
+        ("consume --topic t --from_beginning", "there is no flag --from_beginning; did you mean --from-beginning?"),
+        ("users add --user u --pasword-file f", "there is no flag --pasword-file; did you mean --password-file?"),
+    ],
+)
+async def test_a_wrong_flag_is_one_line_with_the_nearest_flag(line: str, complaint: str) -> None:
+    out, err = await run(*line.split(), status=2)
+    assert out == []
+    assert complaint in err
+    assert err.count("\n") == 1
+
+
+async def test_a_word_behind_two_dashes_or_with_a_space_is_no_flag() -> None:
+    _, err = await run("topics", "list", "--", "--tpoic", status=2)
+    assert "there is no flag --tpoic" in err  # no action of this command takes words
+    _, err = await run("consume", "--topic", "t", "--filter", "-- x", status=2)
+    assert "'-- x' is not a condition" in err
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ("create", "--topic", "new", "--partitions", "99999999999"),

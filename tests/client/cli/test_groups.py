@@ -165,4 +165,5 @@ async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic,
 )
 async def test_a_wrong_command_line_is_refused(arguments: tuple[str, ...]) -> None:
     _, err = await run(*arguments, status=2)
-    assert err.startswith("usage: ")
+    assert err.startswith("python -m client groups")
+    assert err.count("\n") == 1
