@@ -32,6 +32,9 @@ _OWN_SOURCES = {
 }
 """The source of configs that were set for the resource itself, by its type and whether it has a name."""
 
+_ENTITY_TYPES = {"topics": "TOPIC", "brokers": "BROKER", "broker-loggers": "BROKER_LOGGER", "groups": "GROUP"}
+"""The entity types of Kafka's ConfigCommand that have configs, and the types of their resources."""
+
 
 def add_arguments(parser: CommandParser) -> None:
     actions = parser.add_actions(_ACTIONS)
@@ -55,15 +58,20 @@ def add_arguments(parser: CommandParser) -> None:
 
 
 def _add_entity_arguments(parser: argparse.ArgumentParser) -> None:
-    entity = parser.add_mutually_exclusive_group(required=True)
+    entity = parser.add_mutually_exclusive_group()
     entity.add_argument("--topic", type=named, metavar="NAME", help="of a topic")
     entity.add_argument("--broker", type=not_negative, metavar="ID", help="of one broker")
     entity.add_argument("--broker-defaults", action="store_true", help="of all brokers together")
     entity.add_argument("--broker-logger", type=not_negative, metavar="ID", help="log levels of one broker")
     entity.add_argument("--group", type=named, metavar="ID", help="of a group")
+    entity.add_argument("--entity-type", choices=_ENTITY_TYPES, help="with --entity-name; describe: without, of all")
+    name = parser.add_mutually_exclusive_group()
+    name.add_argument("--entity-name", metavar="NAME", help="a topic or group, or the id of a broker")
+    name.add_argument("--entity-default", action="store_true", help="of brokers: as --broker-defaults")
 
 
 def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
+    _check_entity(arguments)
     if arguments.action == "describe":
         return with_admin(arguments, _describe)
     changes = (arguments.add_config, arguments.append_config, arguments.subtract_config, arguments.delete_config)
@@ -72,27 +80,55 @@ def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
     return with_admin(arguments, _alter)
 
 
-async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
-    from odradek.client.admin.results import ConfigSource
+def _check_entity(arguments: argparse.Namespace) -> None:
+    """Check the flags that name a resource. Raises UsageError."""
+    kind, name = arguments.entity_type, arguments.entity_name
+    is_short = arguments.broker_defaults or any(
+        value is not None for value in (arguments.topic, arguments.broker, arguments.broker_logger, arguments.group)
+    )
+    if kind is None and (name is not None or arguments.entity_default):
+        raise UsageError("--entity-type is missing: " + ", ".join(_ENTITY_TYPES))
+    if kind is None and not is_short:
+        raise UsageError("name what has the configs: --topic, --broker, --group or --entity-type with --entity-name")
+    if arguments.entity_default and kind != "brokers":
+        raise UsageError(f"{kind} have no defaults of their own: --entity-default is for brokers")
+    if kind is not None and name is not None:
+        try:
+            (named if kind in ("topics", "groups") else not_negative)(name)
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"--entity-name: {error}") from None
+    if _is_of_all(arguments) and arguments.action == "alter":
+        raise UsageError("--entity-name is missing" + (", or --entity-default" if kind == "brokers" else ""))
 
-    resource = _resource(arguments)
-    own = ConfigSource[_OWN_SOURCES[resource.type.name, bool(resource.name)]]
+
+def _is_of_all(arguments: argparse.Namespace) -> bool:
+    """Return whether the flags name all resources of a type."""
+    return arguments.entity_type is not None and arguments.entity_name is None and not arguments.entity_default
+
+
+async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
+    resources = await _resources(admin, arguments)
     results = await admin.describe_configs(
-        [resource], include_synonyms=True, include_documentation=arguments.documentation
+        resources, include_synonyms=True, include_documentation=arguments.documentation
     )
     rows = [
-        _row(entry, with_documentation=arguments.documentation)
-        for entry in sorted(results.value(resource).values(), key=lambda entry: entry.name)
-        if arguments.all or entry.source is own
+        {"entity": str(resource)} | _row(entry, with_documentation=arguments.documentation)
+        for resource, entries in results.succeeded.items()
+        for entry in sorted(entries.values(), key=lambda entry: entry.name)
+        if arguments.all or entry.source.name == _OWN_SOURCES[resource.type.name, bool(resource.name)]
     ]
     columns = ["name", "value", "source", "type", "read_only", "sensitive"]
+    is_of_all = _is_of_all(arguments)
+    if is_of_all:
+        columns.insert(0, "entity")
     if arguments.json:
         columns += ["synonyms", "documentation"] if arguments.documentation else ["synonyms"]
     print_rows(columns, rows, as_json=arguments.json)
-    if not rows:
+    if not rows and not results.failed:
+        of = f"any of the {arguments.entity_type}" if is_of_all else resources[0]
         hint = "" if arguments.all else "; --all prints defaults and static configs too"
-        print(f"no config is set for {resource}{hint}", file=sys.stderr)
-    return 0
+        print(f"no config is set for {of}{hint}", file=sys.stderr)
+    return status_of(results)
 
 
 def _row(entry: ConfigEntry, *, with_documentation: bool) -> dict[str, Any]:
@@ -109,7 +145,7 @@ def _row(entry: ConfigEntry, *, with_documentation: bool) -> dict[str, Any]:
 
 
 async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
-    resource = _resource(arguments)
+    [resource] = await _resources(admin, arguments)
     results = await admin.alter_configs({resource: _changes(arguments)}, validate_only=arguments.validate_only)
     if not results.failed:
         print(f"the configs of {resource} {'could be' if arguments.validate_only else 'are'} altered")
@@ -128,16 +164,28 @@ def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:
     return [ConfigChange(name, value, operation) for operation, pairs in changes.items() for name, value in pairs]
 
 
-def _resource(arguments: argparse.Namespace) -> ConfigResource:
+async def _resources(admin: Admin, arguments: argparse.Namespace) -> list[ConfigResource]:
+    """Return the named resource, or with `--entity-type` alone all of that type, as Kafka's ConfigCommand does."""
     from odradek.client.admin.arguments import ConfigResource, ResourceType
 
     if arguments.topic is not None:
-        return ConfigResource.topic(arguments.topic)
+        return [ConfigResource.topic(arguments.topic)]
     if arguments.group is not None:
-        return ConfigResource.group(arguments.group)
+        return [ConfigResource.group(arguments.group)]
     if arguments.broker_logger is not None:
-        return ConfigResource(ResourceType.BROKER_LOGGER, str(arguments.broker_logger))
-    return ConfigResource.broker(arguments.broker)
+        return [ConfigResource(ResourceType.BROKER_LOGGER, str(arguments.broker_logger))]
+    if arguments.entity_type is None:
+        return [ConfigResource.broker(arguments.broker)]
+    kind = ResourceType[_ENTITY_TYPES[arguments.entity_type]]
+    if not _is_of_all(arguments):
+        return [ConfigResource(kind, arguments.entity_name or "")]
+    if kind is ResourceType.TOPIC:
+        names = list(await admin.list_topics(include_internal=True))
+    elif kind is ResourceType.GROUP:
+        names = list(await admin.list_groups())
+    else:
+        names = [str(one.node_id) for one in (await admin.describe_cluster()).brokers]
+    return [ConfigResource(kind, name) for name in (*names, *([""] if kind is ResourceType.BROKER else []))]
 
 
 def _names(text: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from odradek.client.cli import UsageError, fail
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _ACTIONS = {
     "list": "List groups",
     "describe": "Print state, members, assignment, committed offsets and lag of groups",
-    "reset-offsets": "Change the committed offsets of a group without members; needs --execute, else prints them",
+    "reset-offsets": "Change the committed offsets of groups without members; needs --execute, else prints them",
     "delete": "Delete groups without members, with their offsets",
     "delete-offsets": "Delete committed offsets of topics that no member reads",
 }
@@ -39,14 +39,18 @@ def add_arguments(parser: CommandParser) -> None:
     actions = parser.add_actions(_ACTIONS)
     for name, action in actions.items():
         add_connection_arguments(action)
-        if name == "describe":
-            action.add_argument(
-                "--group", action="append", type=named, metavar="ID", help="repeatable (default: all groups)"
-            )
-        elif name == "delete":
-            action.add_argument("--group", action="append", type=named, required=True, metavar="ID", help="repeatable")
-        elif name != "list":
+        if name == "delete-offsets":
             action.add_argument("--group", type=named, required=True, metavar="ID")
+        elif name != "list":
+            which = action.add_mutually_exclusive_group(required=name != "describe")
+            which.add_argument(
+                "--group",
+                action="append",
+                type=named,
+                metavar="ID",
+                help=f"repeatable{' (default: all groups)' if name == 'describe' else ''}",
+            )
+            which.add_argument("--all-groups", action="store_true", help="all groups of consumers")
     listing = actions["list"]
     listing.add_argument("--state", type=_states, default=[], metavar="STATE[,STATE]", help=", ".join(_STATES))
     listing.add_argument("--type", type=_types, default=[], metavar="TYPE[,TYPE]", help=", ".join(_TYPES))
@@ -80,10 +84,10 @@ def _add_reset_arguments(parser: argparse.ArgumentParser) -> None:
     to.add_argument(
         "--by-duration", type=duration_ms, metavar="DURATION", help="to the first record since then: PT1H30M, 90s"
     )
-    to.add_argument("--from-file", metavar="PATH", help="to the offsets of a file of topic,partition,offset")
+    to.add_argument("--from-file", metavar="PATH", help="to the offsets of a file of [group,]topic,partition,offset")
     parser.add_argument("--execute", action="store_true", help="change the offsets; without this, only print them")
     parser.add_argument("--dry-run", action="store_true", help="only print the new offsets (the default)")
-    parser.add_argument("--export", action="store_true", help="print topic,partition,offset, for --from-file")
+    parser.add_argument("--export", action="store_true", help="print [group,]topic,partition,offset, for --from-file")
 
 
 def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
@@ -121,10 +125,7 @@ async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
 async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
     from odradek.client.cli.output.group_description import document_of, print_group
 
-    named = arguments.group or [
-        one.group_id for one in (await admin.list_groups()).values() if one.type in ("", "classic", "consumer")
-    ]
-    described = await admin.describe_groups(named)
+    described = await admin.describe_groups(await _groups(admin, arguments))
     status = status_of(described)
     documents = []
     for group in described.succeeded.values():
@@ -139,46 +140,80 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
     return status
 
 
+async def _groups(admin: Admin, arguments: argparse.Namespace) -> list[str]:
+    """Return the named groups, or all that consumers may have made. Kafka: `ListGroupsOptions.forConsumerGroups`."""
+    if arguments.group is not None:
+        return list(dict.fromkeys(arguments.group))
+    protocols = ("", "consumer") if arguments.all_groups else None
+    return [
+        one.group_id
+        for one in (await admin.list_groups()).values()
+        if one.type in ("", "classic", "consumer") and (protocols is None or one.protocol_type in protocols)
+    ]
+
+
 async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
+    moves: dict[str, list[Move]] = {}
+    status = 0
+    for group in await _groups(admin, arguments):
+        state = await _state(admin, group)
+        if state in _INACTIVE:
+            moves[group] = await _plan(admin, group, arguments)
+        else:
+            status = fail(
+                ValueError(f"group {group} is {state}: its offsets can be reset only while it has no members")
+            )
+    _print_moves(moves, arguments)
+    for group, of_group in moves.items():
+        if not of_group:
+            print(_nothing_to_reset(group, arguments), file=sys.stderr)
+        elif arguments.execute:
+            new = {move.partition: move.new for move in of_group}
+            status = max(status, status_of(await admin.alter_group_offsets(group, new)))
+    if any(moves.values()) and not arguments.execute:
+        print("dry run: nothing was changed; --execute changes the offsets", file=sys.stderr)
+    return status
+
+
+def _nothing_to_reset(group: str, arguments: argparse.Namespace) -> str:
+    if arguments.from_file is not None:
+        return f"nothing to reset: {arguments.from_file} has no line of group {group}"
+    return f"nothing to reset: group {group} has committed no offsets"
+
+
+async def _plan(admin: Admin, group: str, arguments: argparse.Namespace) -> list[Move]:
+    """Return the moves of a group that has no members. Raises ClientError, OSError, ValueError."""
     from odradek.client.cli.offset_reset import plan
 
-    group = arguments.group
-    state = await _state(admin, group)
-    if state not in _INACTIVE:
-        return fail(ValueError(f"group {group} is {state}: its offsets can be reset only while it has no members"))
     listed = (await admin.list_group_offsets({group: None})).value(group)
     committed = {partition: one.offset for partition, one in listed.values_or_raise().items() if one is not None}
-    wanted = _scenario(arguments)
+    wanted = _scenario(arguments, group)
     if wanted.offsets is not None:
         partitions = list(wanted.offsets)
     else:
         partitions = list(committed) if arguments.all_topics else await _partitions(admin, arguments.topic)
-    moves = await plan(admin, partitions, committed, wanted)
-    _print_moves(moves, arguments)
-    if not moves:
-        print(f"nothing to reset: group {group} has committed no offsets", file=sys.stderr)
-    elif arguments.execute:
-        return status_of(await admin.alter_group_offsets(group, {move.partition: move.new for move in moves}))
-    else:
-        print("dry run: nothing was changed; --execute changes the offsets", file=sys.stderr)
-    return 0
+    return await plan(admin, partitions, committed, wanted)
 
 
-def _print_moves(moves: Sequence[Move], arguments: argparse.Namespace) -> None:
-    """Print a table, or with `--export` the lines that `--from-file` reads."""
+def _print_moves(moves: Mapping[str, Sequence[Move]], arguments: argparse.Namespace) -> None:
+    """Print a table, or with `--export` the lines that `--from-file` reads. Several groups have their names in them."""
     if arguments.export:
-        for move in moves:
-            print(f"{move.partition.topic},{move.partition.partition},{move.new}")
+        is_single = arguments.group is not None and len(arguments.group) == 1
+        for group, of_group in moves.items():
+            for move in of_group:
+                in_front = "" if is_single else f"{group},"
+                print(f"{in_front}{move.partition.topic},{move.partition.partition},{move.new}")
         return
     rows = [
         {
-            "group": arguments.group,
+            "group": group,
             "topic": move.partition.topic,
             "partition": move.partition.partition,
             "current_offset": move.committed,
             "new_offset": move.new,
         }
-        for move in moves
+        for group, of_group in moves.items()
+        for move in of_group
     ]
     columns = ("group", "topic", "partition", "current_offset", "new_offset")
     print_rows(columns, rows, as_json=arguments.json)
@@ -196,7 +231,7 @@ async def _state(admin: Admin, group: str) -> str:
         return "Dead"
 
 
-def _scenario(arguments: argparse.Namespace) -> Scenario:
+def _scenario(arguments: argparse.Namespace, group: str) -> Scenario:
     from odradek.client.cli.offset_reset import Scenario, read_offsets
 
     time = arguments.to_datetime
@@ -207,7 +242,7 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
         offset=arguments.to_offset,
         shift=arguments.shift_by,
         timestamp=time,
-        offsets=None if arguments.from_file is None else read_offsets(arguments.from_file),
+        offsets=None if arguments.from_file is None else read_offsets(arguments.from_file, group),
     )
 
 
@@ -222,7 +257,7 @@ async def _partitions(admin: Admin, topics: list[tuple[str, list[int]]]) -> list
 
 
 async def _delete(admin: Admin, arguments: argparse.Namespace) -> int:
-    results = await admin.delete_groups(arguments.group)
+    results = await admin.delete_groups(await _groups(admin, arguments))
     for group in results.succeeded:
         print(f"{group} is deleted")
     return status_of(results)

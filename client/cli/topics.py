@@ -19,7 +19,7 @@ from odradek.client.cli.output.tables import add_json_argument, print_json, prin
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
-    from odradek.client.admin.results import TopicDescription
+    from odradek.client.admin.results import PartitionDescription, TopicDescription
     from odradek.client.record import TopicPartition
 
 Assignments = list[list[int]]
@@ -63,6 +63,11 @@ def add_arguments(parser: CommandParser) -> None:
     actions["delete"].add_argument("--if-exists", action="store_true", help="succeed if a topic does not exist")
     actions["list"].add_argument("--exclude-internal", action="store_true", help="leave out topics of the brokers")
     actions["describe"].add_argument("--offsets", action="store_true", help="print where partitions begin and end, too")
+    only = actions["describe"].add_mutually_exclusive_group()
+    only.add_argument(
+        "--under-replicated-partitions", action="store_true", help="only partitions with replicas out of sync"
+    )
+    only.add_argument("--unavailable-partitions", action="store_true", help="only partitions without a leader")
     _add_records_arguments(actions["delete-records"])
     _add_partition_argument(actions["offsets"])
     actions["offsets"].add_argument(
@@ -164,20 +169,32 @@ async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
-    from odradek.client.cli.output.topic_description import document_of, print_topics
+    from odradek.client.cli.output.topic_description import document_of, print_partitions, print_topics
 
     names = arguments.topic or list(await admin.list_topics(include_internal=True))
     described = await admin.describe_topics(names)
     overrides = await _overrides(admin, described.succeeded)
     documents = []
+    is_report = arguments.under_replicated_partitions or arguments.unavailable_partitions
     for name, topic in described.succeeded.items():
+        shown = [one for one in topic.partitions if _is_shown(one, arguments)]
+        if is_report and not shown:
+            continue
         offsets = await _offsets(admin, topic) if arguments.offsets else {}
-        documents.append(document_of(topic, overrides[name], offsets))
+        documents.append(document_of(topic, shown, overrides[name], offsets))
     if arguments.json:
         print_json(documents)
+    elif is_report:
+        print_partitions(documents)
     else:
         print_topics(documents)
     return status_of(described)
+
+
+def _is_shown(partition: PartitionDescription, arguments: argparse.Namespace) -> bool:
+    if arguments.under_replicated_partitions:
+        return len(partition.isr) < len(partition.replicas)
+    return partition.leader is None if arguments.unavailable_partitions else True
 
 
 async def _overrides(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str | None]]:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from odradek.client.admin.results import TopicDescription
+from odradek.client.admin.results import PartitionDescription, TopicDescription
 from odradek.client.cli.output.tables import print_rows
 from odradek.protocol.plural import pluralize
 
 
 def document_of(
-    topic: TopicDescription, configs: dict[str, str | None], offsets: dict[int, dict[str, int]]
+    topic: TopicDescription,
+    shown: Sequence[PartitionDescription],
+    configs: dict[str, str | None],
+    offsets: dict[int, dict[str, int]],
 ) -> dict[str, Any]:
-    """Return the topic as its JSON document, with the properties set for it, and the offsets of partitions if given."""
+    """Return the topic as its JSON document, with the properties set for it, and the offsets of partitions if given.
+
+    `shown` are the partitions that it contains.
+    """
     partitions = [
         {
             "partition": one.partition,
@@ -23,7 +30,7 @@ def document_of(
             "offline_replicas": list(one.offline_replicas),
             **offsets.get(one.partition, {}),
         }
-        for one in topic.partitions
+        for one in shown
     ]
     return {
         "topic": topic.name,
@@ -45,4 +52,15 @@ def print_topics(documents: list[dict[str, Any]]) -> None:
             f"{topic['topic']}  id {topic['topic_id']}  {pluralize(len(partitions), 'partition')}"
             f"  replication factor {len(partitions[0]['replicas'])}{'  ' if configs else ''}{configs}"
         )
-        print_rows(tuple(partitions[0]), partitions, as_json=False)
+        print_rows(_columns(partitions), partitions, as_json=False)
+
+
+def print_partitions(documents: list[dict[str, Any]]) -> None:
+    """Print the partitions of all topics as one table."""
+    rows = [{"topic": topic["topic"], **partition} for topic in documents for partition in topic["partitions"]]
+    print_rows(_columns(rows), rows, as_json=False)
+
+
+def _columns(rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the columns of any row: a partition without a leader has no offsets."""
+    return tuple(dict.fromkeys(column for row in rows for column in row))

@@ -119,6 +119,52 @@ async def test_configs_of_a_topic_and_of_brokers(bootstrap: str, make_topic: Mak
     await becomes(lambda: values(*defaults), before)
 
 
+async def test_configs_are_named_by_entity_type_and_name_too(bootstrap: str, make_topic: MakeTopic) -> None:
+    topic = await make_topic()
+    at = ("--bootstrap-server", bootstrap)
+    topics = (*at, "--entity-type", "topics")
+    change = ("--add-config", "retention.ms=60000")
+    altered = await said("configs", "alter", *topics, "--entity-name", topic, *change)
+    assert altered == f"the configs of topic {topic} are altered"
+
+    async def described(*arguments: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = await run_json("configs", "describe", *arguments)
+        return rows
+
+    async def of_topic() -> dict[str, str]:
+        return {row["name"]: row["value"] for row in await described(*topics, "--entity-name", topic)}
+
+    await becomes(of_topic, {"retention.ms": "60000"})
+    assert await described(*topics, "--entity-name", topic) == await described(*at, "--topic", topic)
+    of_all = [row for row in await described(*topics) if row["entity"] == f"topic {topic}"]
+    assert [(row["name"], row["value"]) for row in of_all] == [("retention.ms", "60000")]
+
+    brokers = (*at, "--entity-type", "brokers")
+    assert await described(*brokers, "--entity-default") == await described(*at, "--broker-defaults")
+    [broker] = (await run_json("cluster", "describe", *at))["brokers"]
+    every = {row["entity"] for row in await described(*brokers, "--all")}
+    assert f"broker {broker['broker']}" in every
+    levels = (*at, "--entity-type", "broker-loggers", "--entity-name", str(broker["broker"]))
+    assert await described(*levels, "--all") == await described(*at, "--broker-logger", str(broker["broker"]), "--all")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("describe --entity-name t", "--entity-type is missing: topics, brokers, broker-loggers, groups"),
+        ("alter --entity-type topics --add-config a=b", "--entity-name is missing"),
+        ("alter --entity-type brokers --add-config a=b", "--entity-name is missing, or --entity-default"),
+        ("describe --entity-type topics --entity-default", "topics have no defaults of their own"),
+        ("describe --entity-type brokers --entity-name one", "--entity-name: 'one' is not a whole number"),
+        ("describe --entity-type topics --topic t", "not allowed with argument"),
+        ("describe --entity-type users --entity-name emma", "invalid choice: 'users'"),
+        ("describe", "name what has the configs: --topic, --broker, --group or --entity-type with --entity-name"),
+    ],
+)
+async def test_an_incomplete_entity_is_refused(arguments: str, complaint: str) -> None:
+    assert complaint in await said("configs", *arguments.split(), status=2)
+
+
 async def test_an_unknown_broker_is_an_error_at_once(bootstrap: str) -> None:
     [broker] = (await run_json("cluster", "describe", "--bootstrap-server", bootstrap))["brokers"]
     message = f"the cluster has no broker 77 (it has {broker['broker']}). Check its id, and that it runs"

@@ -150,6 +150,46 @@ async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic,
     assert (out, err) == ([], f"nothing to reset: group {group}-typo has committed no offsets\n")
 
 
+async def test_all_groups_are_reset_described_and_deleted_together(
+    bootstrap: str, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    topic = await make_topic(2)
+    at = ("--bootstrap-server", bootstrap)
+    await run("groups", "delete", *at, "--all-groups")  # those of other tests
+    await fill(bootstrap, topic)
+    reset = ("groups", "reset-offsets", *at)
+    for group, offset in (("a", "3"), ("b", "5")):
+        await run(*reset, "--group", group, "--topic", topic, "--to-offset", offset, "--execute")
+
+    async def committed() -> list[tuple[str, int, int]]:
+        groups = await run_json("groups", "describe", *at, "--all-groups")
+        return [(row["group"], row["partition"], row["current_offset"]) for one in groups for row in one["partitions"]]
+
+    assert await committed() == [("a", 0, 3), ("a", 1, 3), ("b", 0, 5), ("b", 1, 5)]
+    out, _ = await run(*reset, "--all-groups", "--all-topics", "--shift-by", "1", "--export")
+    assert out == [f"{group},{topic},{number},{offset}".encode() for group, offset in (("a", 4), ("b", 6))
+                   for number in (0, 1)]  # fmt: skip
+    file = tmp_path / "offsets.csv"
+    file.write_bytes(b"\n".join(out[1:]))  # a: partition 1 alone
+    async with member(bootstrap, "busy", topic) as consumer:
+        await asyncio.wait_for(consumer.getone(), 30)
+        _, err = await run(*reset, "--all-groups", "--from-file", str(file), "--execute", status=1)
+    assert err == "error: group busy is Stable: its offsets can be reset only while it has no members\n"
+    await run("groups", "delete", *at, "--group", "busy")
+    assert await committed() == [("a", 0, 3), ("a", 1, 4), ("b", 0, 6), ("b", 1, 6)]
+    _, err = await run(*reset, "--group", "other", "--from-file", str(file))
+    assert err == f"nothing to reset: {file} has no line of group other\n"
+    out, _ = await run("groups", "delete", *at, "--all-groups")
+    assert out == [b"a is deleted", b"b is deleted"]
+    assert await committed() == []
+
+
+async def test_all_groups_and_names_exclude_each_other() -> None:
+    for action in ("describe", "delete", "reset-offsets"):
+        _, err = await run("groups", action, "--group", "a", "--all-groups", status=2)
+        assert "argument --all-groups: not allowed with argument --group" in err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
