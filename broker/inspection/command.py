@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from odradek.argument_parser import ArgumentParser
+from odradek.argument_parser import ArgumentParser, nearest
 from odradek.broker.clock import Clock, SystemClock
 from odradek.broker.command_line import fail, pipe_closed
 from odradek.broker.inspection.findings import collected
@@ -92,7 +92,9 @@ def _list(options: argparse.Namespace) -> int:
     with collected() as findings, open_log_dir(options.directory) as log_dir:
         partition = None if key is None else log_dir.partitions.get(key)
         if partition is None:
-            raise FileNotFoundError(f"there is no {options.partition} in {options.directory}")
+            near = nearest(options.partition, (f"{topic}-{number}" for topic, number in log_dir.partitions))
+            hint = f"; {near}" if near else ""
+            raise FileNotFoundError(f"there is no {options.partition} in {options.directory}{hint}")
         print_items(sys.stdout, items(partition, options.segment), as_json=options.json)
         for line in findings.about(partition.directory):
             print(line, file=sys.stderr)

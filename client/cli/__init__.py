@@ -9,6 +9,7 @@ and it imports the client inside `run`, so that `--help` and mistakes are answer
 | `produce`, `consume`, `topics`, `groups`, `transactions`, `configs`, `cluster`, `doctor`, `perf` | the commands |
 | `acls`, `users`, `quotas` | those of security |
 | `admin_command` | the Admin and the exit status of the commands that administer |
+| `failures` | errors as they are printed, with the nearest name of a topic |
 | `offset_reset` | the new offsets of `groups reset-offsets` |
 | `reading_range`, `record_filter`, `reading` | for `consume`: where reading begins and ends; `--filter`; the loop |
 | `arguments` | flags and their values |
@@ -138,7 +139,7 @@ def _on_loop(command: Coroutine[None, None, int]) -> int:
         return uvloop.run(command)
 
 
-def fail(error: BaseException) -> int:
+def fail(error: BaseException | str) -> int:
     """Print an error and return the exit status of a failure."""
     from odradek.client.cli.output.terminal import RED, paint
 

@@ -110,7 +110,7 @@ async def _add(admin: Admin, arguments: argparse.Namespace) -> int:
         return 0
     results = await admin.create_acls(wanted)
     _print_changes([(rule, "created") for rule in results.succeeded], arguments)
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 async def _remove(admin: Admin, arguments: argparse.Namespace) -> int:
@@ -122,7 +122,7 @@ async def _remove(admin: Admin, arguments: argparse.Namespace) -> int:
     results = await admin.delete_acls(filters)
     removed = {rule for of_filter in results.succeeded.values() for rule in of_filter}
     _print_changes([(rule, "removed") for rule in _sorted(removed)], arguments)
-    return status_of(results) or _print_none(removed, arguments)
+    return await status_of(admin, results) or _print_none(removed, arguments)
 
 
 async def _check(admin: Admin, arguments: argparse.Namespace) -> int:

@@ -20,6 +20,7 @@ Work = Callable[["Admin", argparse.Namespace], Awaitable[int]]
 async def with_admin(arguments: argparse.Namespace, work: Work) -> int:
     """Run `work` with an Admin and return its exit status. Prints errors of the client and of files as one line."""
     from odradek.client.admin.admin import Admin
+    from odradek.client.cli.failures import report_failure
     from odradek.client.errors import ClientError
 
     try:
@@ -28,11 +29,13 @@ async def with_admin(arguments: argparse.Namespace, work: Work) -> int:
     except BrokenPipeError:
         raise
     except (ClientError, OSError, ValueError) as error:
-        return fail(error)
+        return await report_failure(error, arguments)
 
 
-def status_of(results: Results[Any, Any]) -> int:
+async def status_of(admin: Admin, results: Results[Any, Any]) -> int:
     """Print the error of each item that failed; return 0 if none did."""
-    for error in results.failed.values():
-        fail(error)
+    from odradek.client.cli.failures import texts_of
+
+    for text in await texts_of(admin, results.failed.values()):
+        fail(text)
     return FAILED if results.failed else 0

@@ -140,7 +140,7 @@ async def _api_versions(admin: Admin, arguments: argparse.Namespace) -> int:
             )
     columns = ("broker", "key", "api", "min_version", "max_version", "our_min", "our_max", "used")
     print_rows(columns, rows, as_json=arguments.json)
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 async def _log_dirs(admin: Admin, arguments: argparse.Namespace) -> int:
@@ -163,4 +163,4 @@ async def _log_dirs(admin: Admin, arguments: argparse.Namespace) -> int:
                 if arguments.topic in (None, partition.topic)
             ]
     print_rows(("broker", "log_dir", "topic", "partition", "bytes", "offset_lag"), rows, as_json=arguments.json)
-    return status_of(results)
+    return await status_of(admin, results)

@@ -128,7 +128,7 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
         of = f"any of the {arguments.entity_type}" if is_of_all else resources[0]
         hint = "" if arguments.all else "; --all prints defaults and static configs too"
         print(f"no config is set for {of}{hint}", file=sys.stderr)
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 def _row(entry: ConfigEntry, *, with_documentation: bool) -> dict[str, Any]:
@@ -149,7 +149,7 @@ async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
     results = await admin.alter_configs({resource: _changes(arguments)}, validate_only=arguments.validate_only)
     if not results.failed:
         print(f"the configs of {resource} {'could be' if arguments.validate_only else 'are'} altered")
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 def _changes(arguments: argparse.Namespace) -> list[ConfigChange]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from odradek.client.cli import UsageError, fail
+from odradek.client.cli import UsageError
 from odradek.client.cli.arguments.argument_types import assignment, named, not_negative, positive
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, add_topic_argument
 from odradek.client.cli.arguments.times import timestamp
@@ -105,6 +105,7 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.arguments.connection_arguments import client_settings
+    from odradek.client.cli.failures import report_failure
     from odradek.client.cli.reading import Reading
     from odradek.client.consumer.consumer import Consumer
     from odradek.client.errors import ClientError
@@ -132,7 +133,7 @@ async def run(arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         raise
     except (ClientError, OSError, ValueError) as error:
-        return fail(error)
+        return await report_failure(error, arguments)
     return 0
 
 

@@ -126,11 +126,11 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
     from odradek.client.cli.output.group_description import document_of, print_group
 
     described = await admin.describe_groups(await _groups(admin, arguments))
-    status = status_of(described)
+    status = await status_of(admin, described)
     documents = []
     for group in described.succeeded.values():
         lags = await admin.group_lag(group.group_id)
-        status = max(status, status_of(lags))
+        status = max(status, await status_of(admin, lags))
         documents.append(document_of(group, lags))
     if arguments.json:
         print_json(documents)
@@ -169,7 +169,7 @@ async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
             print(_nothing_to_reset(group, arguments), file=sys.stderr)
         elif arguments.execute:
             new = {move.partition: move.new for move in of_group}
-            status = max(status, status_of(await admin.alter_group_offsets(group, new)))
+            status = max(status, await status_of(admin, await admin.alter_group_offsets(group, new)))
     if any(moves.values()) and not arguments.execute:
         print("dry run: nothing was changed; --execute changes the offsets", file=sys.stderr)
     return status
@@ -260,7 +260,7 @@ async def _delete(admin: Admin, arguments: argparse.Namespace) -> int:
     results = await admin.delete_groups(await _groups(admin, arguments))
     for group in results.succeeded:
         print(f"{group} is deleted")
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 async def _delete_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
@@ -268,7 +268,7 @@ async def _delete_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
     results = await admin.delete_group_offsets(arguments.group, partitions)
     for partition in results.succeeded:
         print(f"the offset of {partition} is deleted")
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 def _topic(text: str) -> tuple[str, list[int]]:

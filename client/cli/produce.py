@@ -12,7 +12,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from odradek.client.cli import UsageError, fail
+from odradek.client.cli import UsageError
 from odradek.client.cli.arguments.argument_types import assignment, not_negative, separator
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, add_topic_argument
 from odradek.client.cli.arguments.times import timestamp
@@ -99,6 +99,7 @@ def _add_sending_arguments(group: argparse._ArgumentGroup) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.arguments.connection_arguments import client_settings
+    from odradek.client.cli.failures import report_failure
     from odradek.client.cli.input.sending import send_lines
     from odradek.client.cli.output.progress import Progress
     from odradek.client.cli.output.terminal import is_terminal
@@ -137,7 +138,7 @@ async def run(arguments: argparse.Namespace) -> int:
             progress.clear()
         outcome.raise_failure()
     except (ClientError, OSError, ValueError, LineError) as error:
-        return fail(error)
+        return await report_failure(error, arguments)
     if arguments.summary or is_terminal(sys.stderr):
         print(progress.summary(), file=sys.stderr)
     return 0

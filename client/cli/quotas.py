@@ -84,7 +84,7 @@ async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
     results = await admin.alter_client_quotas({entity: changes}, validate_only=arguments.validate_only)
     if not results.failed:
         print(f"the quotas of {entity} {'could be' if arguments.validate_only else 'are'} altered")
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 def _names_of(arguments: argparse.Namespace) -> dict[str, Any]:

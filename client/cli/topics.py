@@ -155,7 +155,7 @@ async def _create(admin: Admin, arguments: argparse.Namespace) -> int:
         return 0
     if not results.failed:
         print(f"{arguments.topic} {'could be created' if arguments.validate_only else 'is created'}")
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
@@ -188,7 +188,7 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
         print_partitions(documents)
     else:
         print_topics(documents)
-    return status_of(described)
+    return await status_of(admin, described)
 
 
 def _is_shown(partition: PartitionDescription, arguments: argparse.Namespace) -> bool:
@@ -238,11 +238,11 @@ async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
         assignments: Assignments | None = arguments.replica_assignment
         added = None if assignments is None else assignments[len(described.partitions) :]
         grown = await admin.create_partitions({arguments.topic: NewPartitions(arguments.partitions, added)})
-        status = status_of(grown)
+        status = await status_of(admin, grown)
     changes = [ConfigChange(name, value) for name, value in arguments.config]
     changes += [ConfigChange(name, None, ConfigOperation.DELETE) for name in arguments.delete_config]
     if changes and not status:
-        status = status_of(await admin.alter_configs({ConfigResource.topic(arguments.topic): changes}))
+        status = await status_of(admin, await admin.alter_configs({ConfigResource.topic(arguments.topic): changes}))
     if not status:
         print(f"{arguments.topic} is altered")
     return status
@@ -257,7 +257,7 @@ async def _delete(admin: Admin, arguments: argparse.Namespace) -> int:
         results = Results({name: one for name, one in results.items() if not isinstance(one, UnknownTopicError)})
     for name in results.succeeded:
         print(f"{name} is deleted")
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 async def _list_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
@@ -277,7 +277,7 @@ async def _list_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
         for partition, found in results.succeeded.items()
     ]
     print_rows(("topic", "partition", "offset", "timestamp"), rows, as_json=arguments.json)
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 async def _partitions(admin: Admin, arguments: argparse.Namespace) -> list[TopicPartition]:
@@ -298,7 +298,7 @@ async def _delete_records(admin: Admin, arguments: argparse.Namespace) -> int:
         for partition, start in results.succeeded.items()
     ]
     print_rows(("topic", "partition", "log_start_offset"), rows, as_json=arguments.json)
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 def _assignments(text: str) -> Assignments:

@@ -149,7 +149,7 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
     )
     now = now_ms()
     print_rows(columns, [_described(one, now) for one in described.succeeded.values()], as_json=arguments.json)
-    return status_of(described)
+    return await status_of(admin, described)
 
 
 def _described(one: TransactionDescription, now: int) -> Row:
@@ -200,7 +200,7 @@ async def _find_hanging(admin: Admin, arguments: argparse.Namespace) -> int:
     )
     rows = [_hanging(one, now) for hanging in found.succeeded.values() for one in hanging]
     print_rows(columns, rows, as_json=arguments.json)
-    return status_of(found)
+    return await status_of(admin, found)
 
 
 async def _searched(admin: Admin, arguments: argparse.Namespace) -> list[TopicPartition] | None:
@@ -271,4 +271,4 @@ async def _fence(admin: Admin, arguments: argparse.Namespace) -> int:
         for name, one in fenced.succeeded.items()
     ]
     print_rows(("transactional_id", "producer_id", "producer_epoch"), rows, as_json=arguments.json)
-    return status_of(fenced)
+    return await status_of(admin, fenced)

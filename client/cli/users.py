@@ -94,7 +94,7 @@ async def _list(admin: Admin, arguments: argparse.Namespace) -> int:
         for one in credentials
     ]
     print_rows(("user", "mechanism", "iterations"), rows, as_json=arguments.json)
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
@@ -117,7 +117,7 @@ async def _alter(admin: Admin, arguments: argparse.Namespace) -> int:
     results = await admin.alter_user_scram_credentials(changes)
     if not results.failed:
         print(done)
-    return status_of(results)
+    return await status_of(admin, results)
 
 
 async def _mechanisms_of(admin: Admin, user: str) -> list[str]:

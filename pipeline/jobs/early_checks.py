@@ -16,9 +16,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
+from odradek.argument_parser import nearest
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.offline.listing import list_partitions
 from odradek.client import Admin, ClientError, UnknownTopicError
+from odradek.client.cli.failures import texts_of
 from odradek.pipeline.jobs import JobError, OptionError
 from odradek.pipeline.jobs.source import client_options, source_options
 from odradek.pipeline.options.broker_options import (
@@ -62,7 +64,9 @@ def check_log_dir(arguments: argparse.Namespace) -> None:
     wanted = [] if arguments.topic is None else [name.strip() for name in arguments.topic.split(",") if name.strip()]
     missing = [name for name in wanted if name not in found]
     if missing:
-        raise JobError(f"{arguments.log_dir} does not contain {', '.join(missing)}")
+        hints = dict.fromkeys(hint for name in missing if (hint := nearest(name, found)))
+        text = f"{arguments.log_dir} does not contain {', '.join(missing)}"
+        raise JobError("; ".join([text, *hints]))
 
 
 def check_sink(arguments: argparse.Namespace) -> None:
@@ -90,10 +94,12 @@ async def _check_topics(cluster: Cluster, topics: Iterable[str]) -> None:
     while True:
         try:
             async with Admin(cluster.bootstrap_servers, **cluster.settings) as admin:
-                (await admin.describe_topics(topics)).values_or_raise()
+                described = await admin.describe_topics(topics)
+                if any(isinstance(error, UnknownTopicError) for error in described.failed.values()):
+                    raise JobError("; ".join(await texts_of(admin, described.failed.values())))
+                described.values_or_raise()
                 return
         except ClientError as error:
-            is_final = isinstance(error, UnknownTopicError) or not error.retriable
-            if is_final or asyncio.get_running_loop().time() > deadline:
+            if not error.retriable or asyncio.get_running_loop().time() > deadline:
                 raise JobError(str(error)) from error
             await asyncio.sleep(_PAUSE_S)

@@ -139,7 +139,9 @@ def test_an_unreadable_directory_is_an_error(golden: Path, capsys: pytest.Captur
     assert inspect([str(golden / "codec-none-0")]) == 1
     assert "codec-none-0: no log directory" in capsys.readouterr().err
     assert inspect([str(golden), "nobody-0"]) == 1
-    assert "there is no nobody-0" in capsys.readouterr().err
+    assert capsys.readouterr().err == f"odradek: there is no nobody-0 in {golden}\n"
+    assert inspect([str(golden), "roled-0"]) == 1
+    assert capsys.readouterr().err == f"odradek: there is no roled-0 in {golden}; did you mean rolled-0?\n"
     log = golden / "codec-none-0" / f"{0:020d}.log"
     (golden / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
     log.write_bytes(b"\xff" * log.stat().st_size)

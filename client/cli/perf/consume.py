@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.arguments.connection_arguments import client_settings
+    from odradek.client.cli.failures import report_failure
     from odradek.client.cli.perf.report import Report
     from odradek.client.consumer.consumer import Consumer
     from odradek.client.errors import ClientError
@@ -41,7 +42,7 @@ async def run(arguments: argparse.Namespace) -> int:
             with report.finished():
                 missing = await _read(consumer, count, arguments.timeout_ms, report)
     except (ClientError, OSError, ValueError) as error:
-        return fail(error)
+        return await report_failure(error, arguments)
     if missing:
         return fail(
             ValueError(

@@ -14,7 +14,7 @@ import struct
 import time
 from typing import TYPE_CHECKING
 
-from odradek.client.cli import UsageError, fail
+from odradek.client.cli import UsageError
 from odradek.client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
 from odradek.protocol.plural import pluralize
 
@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.arguments.connection_arguments import settings_of_each
+    from odradek.client.cli.failures import report_failure
     from odradek.client.cli.perf.report import Report
     from odradek.client.consumer.consumer import Consumer
     from odradek.client.errors import ClientError
@@ -57,7 +58,7 @@ async def run(arguments: argparse.Namespace) -> int:
             with report.finished():
                 await _EndToEnd(producer, consumer, arguments, report).run()
     except (ClientError, OSError, ValueError) as error:
-        return fail(error)
+        return await report_failure(error, arguments)
     return 0
 
 

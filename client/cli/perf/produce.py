@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.client.cli import fail
 from odradek.client.cli.arguments.argument_types import separator
 from odradek.client.cli.input.timed_transactions import TimedTransactions, add_transaction_arguments
 from odradek.client.cli.perf.perf_arguments import add_perf_arguments, add_sending_arguments
@@ -40,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.arguments.connection_arguments import client_settings
+    from odradek.client.cli.failures import report_failure
     from odradek.client.cli.perf.payloads import payloads_of_file, random_payloads
     from odradek.client.cli.perf.report import Report
     from odradek.client.errors import ClientError
@@ -66,7 +66,7 @@ async def run(arguments: argparse.Namespace) -> int:
                 outcome = await _send(producer, arguments, payloads, report, transactions)
                 outcome.raise_failure()
     except (ClientError, OSError, ValueError) as error:
-        return fail(error)
+        return await report_failure(error, arguments)
     return 0
 
 

@@ -156,8 +156,7 @@ async def test_a_closed_pipe_ends_consume_with_its_own_status(bootstrap: str, ma
 async def test_an_error_is_printed_in_one_line(bootstrap: str, make_topic: MakeTopic) -> None:
     topic = await make_topic()
     _, err = await run(*consume(bootstrap, "nowhere"), status=1)
-    assert err.startswith(f"error: find a topic on nowhere at {bootstrap} (broker ")
-    assert ": UNKNOWN_TOPIC_OR_PARTITION. Check the names" in err
+    assert err.splitlines()[0] == "error: there is no topic nowhere. Check its name, or create it"
     _, err = await run(*consume(bootstrap, topic, "--partition", "7"), status=1)
     assert err == f"error: topic {topic} has no partition 7\n"
     _, err = await run(*produce(bootstrap, topic, "--file", "/no/such/file"), status=1)
