@@ -144,12 +144,14 @@ async def _api_versions(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _log_dirs(admin: Admin, arguments: argparse.Namespace) -> int:
+    from odradek.client.cli.output.property_names import error_text
+
     results = await admin.describe_log_dirs()
     rows = []
     for broker, directories in results.succeeded.items():
         for directory in directories:
             if directory.error is not None:
-                fail(directory.error)
+                fail(error_text(directory.error))
             rows += [
                 {
                     "broker": broker,

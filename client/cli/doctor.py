@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> int:
+    from odradek.client.cli.output.property_names import error_text, with_property_names
     from odradek.client.config import parse_bootstrap_servers
     from odradek.client.doctor.diagnosis import diagnose
     from odradek.client.doctor.finding import Severity
@@ -51,7 +52,8 @@ async def run(arguments: argparse.Namespace) -> int:
         network = TcpNetwork(SecuritySettings(**settings))
         findings = []
         seconds = arguments.timeout_ms / 1000
-        async for finding in diagnose(servers, network, seconds, writes=arguments.write, settings=settings):
+        async for found in diagnose(servers, network, seconds, writes=arguments.write, settings=settings):
+            finding = found._replace(text=with_property_names(found.text), cure=with_property_names(found.cure))
             findings.append(finding)
             if not arguments.json:
                 severity = finding.severity.name
@@ -59,7 +61,7 @@ async def run(arguments: argparse.Namespace) -> int:
     except (ConfigurationError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
-        return fail(error)
+        return fail(error_text(error))
     if arguments.json:
         print_json([{**finding._asdict(), "severity": finding.severity.name.lower()} for finding in findings])
     return FAILED if any(finding.severity is Severity.PROBLEM for finding in findings) else 0

@@ -1,4 +1,4 @@
-"""The errors of commands as they are printed: with the nearest name for a topic that does not exist."""
+"""The errors of commands as they are printed: settings as properties, the nearest name of a topic that is not there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.argument_parser import nearest
 from odradek.client.cli import fail
 from odradek.client.cli.arguments.connection_arguments import settings_of_each
+from odradek.client.cli.output.property_names import error_text
 from odradek.client.errors import ClientError, UnknownTopicError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _TIMEOUT_SECONDS = 2  # of the list of topics, which only makes an error clearer
 
 async def report_failure(error: BaseException, arguments: argparse.Namespace) -> int:
     """Print the error that ended a command, and return the exit status of a failure. Never raises ClientError."""
-    text = str(error)
+    text = error_text(error)
     if isinstance(error, UnknownTopicError):
         from odradek.client.admin.admin import Admin
         from odradek.client.consumer.consumer import Consumer
@@ -40,7 +41,7 @@ async def texts_of(admin: Admin, errors: Iterable[BaseException]) -> list[str]:
     topics: Collection[str] | None = None
     texts = []
     for error in errors:
-        text = str(error)
+        text = error_text(error)
         if isinstance(error, UnknownTopicError) and error.topic is not None:
             if topics is None:
                 topics = await _topics(admin)

@@ -21,6 +21,7 @@ from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.offline.listing import list_partitions
 from odradek.client import Admin, ClientError, UnknownTopicError
 from odradek.client.cli.failures import texts_of
+from odradek.client.cli.output.property_names import error_text
 from odradek.pipeline.jobs import JobError, OptionError
 from odradek.pipeline.jobs.source import client_options, source_options
 from odradek.pipeline.options.broker_options import (
@@ -101,5 +102,5 @@ async def _check_topics(cluster: Cluster, topics: Iterable[str]) -> None:
                 return
         except ClientError as error:
             if not error.retriable or asyncio.get_running_loop().time() > deadline:
-                raise JobError(str(error)) from error
+                raise JobError(error_text(error)) from error
             await asyncio.sleep(_PAUSE_S)

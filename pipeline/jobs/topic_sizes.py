@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from odradek.client import Admin, ClientError, OffsetSpec, TopicPartition
+from odradek.client.cli.output.property_names import error_text
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.options.broker_options import Cluster
 
@@ -20,4 +21,4 @@ async def count_records(cluster: Cluster, topic: str) -> int:
             last = await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
             return sum(last.value(each).offset - first.value(each).offset for each in partitions)
     except ClientError as error:
-        raise JobError(str(error)) from error
+        raise JobError(error_text(error)) from error

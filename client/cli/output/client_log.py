@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from odradek.client.cli.output.property_names import with_property_names
 from odradek.client.cli.output.terminal import YELLOW, paint
 
 _REPORTED_BY_THE_COMMAND = "odradek.client.producer.delivery"
@@ -19,7 +20,8 @@ class _StandardError(logging.Handler):
     """Writes to the standard error of the moment, which tests replace."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(f"{paint('warning:', YELLOW, sys.stderr)} {record.getMessage()}", file=sys.stderr)
+        text = with_property_names(record.getMessage())
+        print(f"{paint('warning:', YELLOW, sys.stderr)} {text}", file=sys.stderr)
 
 
 @contextmanager

@@ -165,7 +165,7 @@ async def test_an_error_is_printed_in_one_line(bootstrap: str, make_topic: MakeT
     assert err.startswith("error: find the cluster: 127.0.0.1:1: connection refused. Check the bootstrap servers")
     zstd = ("--compression-type", "zstd", "--compression-level", "99")
     _, err = await run(*produce(bootstrap, topic, *zstd), stdin=b"x", status=1)
-    assert "compression_level is 99. zstd has the levels -131072 to 22" in err
+    assert "compression.level is 99. zstd has the levels -131072 to 22" in err
     _, err = await run(*consume("nowhere:x", topic), status=1)
     assert err.startswith("error: configure the client: the bootstrap server is 'nowhere:x'")
 
