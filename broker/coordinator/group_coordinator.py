@@ -25,6 +25,7 @@ from odradek.broker.coordinator.runtime.loaded_partition import LoadedPartition
 from odradek.broker.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.broker.coordinator.sessions import keep_living
 from odradek.broker.metadata.administration.topic_names import CONSUMER_OFFSETS
+from odradek.broker.metadata.administration.topic_writes import Report, no_report
 from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.purgatory import Purgatory
@@ -134,12 +135,12 @@ class GroupCoordinator:
         """Whether `__consumer_offsets` exists, and is not just being created."""
         return self._runtime.has_topic
 
-    async def create_topic(self) -> None:
+    async def create_topic(self, report: Report = no_report) -> None:
         """Create `__consumer_offsets`, and return when groups can be coordinated.
 
         Raises KafkaError COORDINATOR_NOT_AVAILABLE if it cannot be created, for any reason: clients retry.
         """
-        await self._runtime.create_topic()
+        await self._runtime.create_topic(report)
 
     def coordinator_of(self, group_id: str) -> int:
         """Return the node that coordinates the group, -1 if there is none now."""

@@ -15,6 +15,8 @@ the added replicas are in sync.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from odradek.broker.metadata.leaders.requested_reassignments import WantedReplicas, reassign
 from odradek.broker.metadata.time_limit import time_limit
 from odradek.broker.request.context import RequestContext
@@ -43,12 +45,15 @@ async def handle(
     }
     errors: dict[tuple[str, int], KafkaError | None] = {}
     time_slice = services.time_slices.begin(context.connection)
-    with time_limit(request.timeout_ms):
-        keys = list(wanted)
-        for first in range(0, len(keys), _PARTITIONS_AT_ONCE):
-            await time_slice.step()
-            chunk = keys[first : first + _PARTITIONS_AT_ONCE]
-            errors |= await _reassign(services, [wanted[key] for key in chunk], request)
+    try:
+        with time_limit(request.timeout_ms):
+            keys = list(wanted)
+            for first in range(0, len(keys), _PARTITIONS_AT_ONCE):
+                await time_slice.step()
+                chunk = keys[first : first + _PARTITIONS_AT_ONCE]
+                errors |= await _reassign(services, [wanted[key] for key in chunk], request)
+    finally:  # also for a client that has gone before the end
+        services.topic_log.reassigned(context, Counter(topic for (topic, _), error in errors.items() if error is None))
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,

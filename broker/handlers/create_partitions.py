@@ -56,7 +56,12 @@ async def handle(
                 assignments = None if topic.assignments is None else [each.broker_ids for each in topic.assignments]
                 growths.append(Growth(topic.name, topic.count, assignments))
         grown_or_not = await grow_topics(
-            services.metadata, growths, validate_only=request.validate_only, charge=quota.take, pause=pause
+            services.metadata,
+            growths,
+            validate_only=request.validate_only,
+            charge=quota.take,
+            pause=pause,
+            report=services.topic_log.growths(context),
         )
     outcomes |= zip((growth.name for growth in growths), grown_or_not, strict=True)
     results = await time_slice.map(lambda name: _result(name, outcomes[name]), named)

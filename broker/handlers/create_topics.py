@@ -60,7 +60,12 @@ async def handle(services: Services, context: RequestContext, request: CreateTop
             else:
                 failed[topic.name] = _failure(topic.name, error)
         outcomes = await create_topics(
-            services.metadata, new, validate_only=request.validate_only, charge=quota.take, pause=pause
+            services.metadata,
+            new,
+            validate_only=request.validate_only,
+            charge=quota.take,
+            pause=pause,
+            report=services.topic_log.creations(context),
         )
     rows = []
     outcome_of = dict(zip((each.name for each in new), outcomes, strict=True))

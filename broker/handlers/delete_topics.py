@@ -51,7 +51,8 @@ async def handle(services: Services, context: RequestContext, request: DeleteTop
             if not (naming.name is None and _is_named_too(services, context, named, naming.topic_id)):
                 rows[naming] = _refused(services, context, named, naming)
         wanted = [naming for naming, refused in rows.items() if refused is None]
-        outcomes = await delete_topics(services.metadata, wanted, charge=quota.take, pause=pause)
+        report = services.topic_log.deletions(context)
+        outcomes = await delete_topics(services.metadata, wanted, charge=quota.take, pause=pause, report=report)
     outcome_of = dict(zip(wanted, outcomes, strict=True))
     results = await time_slice.map(lambda naming: rows[naming] or _result(naming, outcome_of[naming]), rows)
     await _wait_until_gone(services, results, request.timeout_ms)

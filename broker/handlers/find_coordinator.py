@@ -78,7 +78,7 @@ async def _create_and_respond(
     for key in keys:
         await time_slice.step()
         if refusal_of(services, context, Operation.DESCRIBE, _RESOURCE_TYPES[key_type], key) is None:
-            await coordinators.create_topic()
+            await coordinators.create_topic(services.topic_log.creations(context))
             break
     steps = _find_all(services, context, coordinators, key_type, keys)
     return await services.time_slices.finish(steps, context.connection)

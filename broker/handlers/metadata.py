@@ -116,7 +116,7 @@ async def _create_and_respond(
     for name in missing:
         await time_slice.step()
         try:
-            await _create(services, name, quota)
+            await _create(services, context, name, quota)
         except KafkaError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another client has just created it
                 errors[name] = error.code
@@ -126,13 +126,14 @@ async def _create_and_respond(
     return response
 
 
-async def _create(services: Services, name: str, quota: MutationQuota) -> None:
+async def _create(services: Services, context: RequestContext, name: str, quota: MutationQuota) -> None:
+    report = services.topic_log.creations(context)
     if name == CONSUMER_OFFSETS:
-        await services.groups.create_topic()
+        await services.groups.create_topic(report)
         return
     if name in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is not in use")
-    await create_topic(services.metadata, name, charge=quota.take)
+    await create_topic(services.metadata, name, charge=quota.take, report=report)
     await services.partitions.settled()
 
 

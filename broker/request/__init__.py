@@ -13,6 +13,8 @@ Both `server` and `handlers` import this package; it imports neither.
 | `endpoints` | the addresses of brokers and leaders, for the client of a request |
 | `authentication`, `authenticators` | the authentication of a connection: SASL; its beginning |
 | `audit`, `audited_changes` | the audit log: who did what, and who was refused; what counts as a change |
+| `topic_log` | the log of topics: who created, altered or deleted which |
+| `line_fields` | who a line in a log is about |
 | `line_limits` | the bound of lines in a log that clients cause, for each client and for all |
 | `certificates` | the certificates of listeners, which a change of properties loads again |
 | `rights` | what the client of a request may do |

@@ -29,8 +29,8 @@ import msgspec
 
 from odradek.broker.clock import Clock
 from odradek.broker.request.context import ConnectionContext, RequestContext
+from odradek.broker.request.line_fields import client_of, few, fields_of_connection, fields_of_request, shortened
 from odradek.broker.request.line_limits import SPAN_SECONDS, LineLimits
-from odradek.broker.security.principal import ANONYMOUS
 from odradek.broker.structured_logging import StructuredLogger
 
 LOGGER: Final = "odradek.broker.audit"
@@ -42,8 +42,6 @@ MOST_LINES: Final = {"authenticated": (100, 1000), "authentication failed": (100
 """The most lines of one client and of all in ten seconds, by event. No event takes the lines of another."""
 MOST_CHANGES: Final = (1000, 5000)
 """The same for changes: each is work of somebody who may do it."""
-_LONGEST_NAMES: Final = 10
-_LONGEST_TEXT: Final = 256
 
 
 class _Repeated(msgspec.Struct):
@@ -67,34 +65,34 @@ class Audit:
 
     def authenticated(self, connection: ConnectionContext, mechanism: str) -> None:
         """Record that the client of a connection has authenticated."""
-        if _LOG.enabled_for(logging.DEBUG) and self._limits["authenticated"].allows(_client(connection)):
-            _LOG.debug("authenticated", **_of_connection(connection, mechanism))
+        if _LOG.enabled_for(logging.DEBUG) and self._limits["authenticated"].allows(client_of(connection)):
+            _LOG.debug("authenticated", **fields_of_connection(connection, mechanism))
 
     def authentication_failed(self, connection: ConnectionContext, mechanism: str, reason: str) -> None:
         """Record that a client could not authenticate; `reason` has no secret, and the client does not get it."""
-        fields = {**_of_connection(connection, mechanism), "reason": _shortened(reason)}
+        fields = {**fields_of_connection(connection, mechanism), "reason": shortened(reason)}
         key = (connection.listener_name, connection.peer_address[0], mechanism, reason)
-        self._once("authentication failed", _client(connection), key, fields)
+        self._once("authentication failed", client_of(connection), key, fields)
 
     def refused(self, context: RequestContext, api: str, operation: str, resource: str, rule: str) -> None:
         """Record that a client lacks a right; `rule` is the rule that decided, or why none did."""
         fields = {
-            **_of_request(context, api),
+            **fields_of_request(context, api),
             "operation": operation,
-            "resource": _shortened(resource),
-            "rule": _shortened(rule),
+            "resource": shortened(resource),
+            "rule": shortened(rule),
         }
         connection = context.connection
         key = (connection.principal, connection.peer_address[0], api, operation, resource)
-        self._once("refused", _client(connection), key, fields)
+        self._once("refused", client_of(connection), key, fields)
 
     def changed(self, context: RequestContext, api: str, resources: Sequence[str], errors: Sequence[str]) -> None:
         """Record that a client has changed `resources`; with `errors`, that it failed for some or all of them."""
-        if not self._limits["changed"].allows(_client(context.connection)):
+        if not self._limits["changed"].allows(client_of(context.connection)):
             return
-        fields = {**_of_request(context, api), "resources": _few(resources)}
+        fields = {**fields_of_request(context, api), "resources": few(resources)}
         if errors:
-            fields["errors"] = _few(errors)
+            fields["errors"] = few(errors)
         _LOG.info("changed", **fields)
 
     def tick(self) -> None:
@@ -128,37 +126,3 @@ class Audit:
     @staticmethod
     def _dropped(event: str, client: str, count: int) -> None:
         _LOG.warning("dropped", dropped=event, count=count, client=client, seconds=int(SPAN_SECONDS))
-
-
-def _client(connection: ConnectionContext) -> str:
-    """Return what the lines of a client are counted by: its principal, or its address while that is anonymous."""
-    return connection.peer_address[0] if connection.principal == ANONYMOUS else _shortened(str(connection.principal))
-
-
-def _of_connection(connection: ConnectionContext, mechanism: str) -> dict[str, Any]:
-    return {
-        "principal": str(connection.principal),
-        "mechanism": mechanism,
-        "listener": connection.listener_name,
-        "peer": connection.peer_address,
-    }
-
-
-def _of_request(context: RequestContext, api: str) -> dict[str, Any]:
-    connection = context.connection
-    authentication = connection.authentication
-    return {
-        **_of_connection(connection, "" if authentication is None else authentication.mechanism),
-        "client_id": None if context.client_id is None else _shortened(context.client_id),
-        "api": api,
-    }
-
-
-def _few(texts: Sequence[str]) -> str:
-    shown = ", ".join(_shortened(text) for text in texts[:_LONGEST_NAMES])
-    more = len(texts) - _LONGEST_NAMES
-    return shown if more <= 0 else f"{shown} and {more} more"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + "…"

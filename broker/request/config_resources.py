@@ -29,6 +29,7 @@ from odradek.broker.metadata.administration.alter_configs import (
     alter_group_configs,
     alter_topic_configs,
 )
+from odradek.broker.metadata.administration.topic_writes import Report
 from odradek.broker.request.broker_loggers import alter_loggers
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.rights import refusal_of
@@ -80,7 +81,8 @@ async def alter_each(
                 raise refused
             changes = changes_of(resource)
             _check_changes(named[resource.resource_type, resource.resource_name], changes)
-            await _alter(services, resource, changes, replace=replace, validate_only=validate_only)
+            report = services.topic_log.alterations(context, [change.name for change in changes])
+            await _alter(services, resource, changes, report, replace=replace, validate_only=validate_only)
         except KafkaError as error:
             code, detail = error.code, error.detail
         outcomes.append((resource, code, detail))
@@ -114,13 +116,21 @@ def _check_changes(times_named: int, changes: Sequence[Change]) -> None:
 
 
 async def _alter(
-    services: Services, resource: Resource, changes: Sequence[Change], *, replace: bool, validate_only: bool
+    services: Services,
+    resource: Resource,
+    changes: Sequence[Change],
+    report: Report,
+    *,
+    replace: bool,
+    validate_only: bool,
 ) -> None:
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
-        await alter_topic_configs(services.metadata, name, changes, replace=replace, validate_only=validate_only)
+        await alter_topic_configs(
+            services.metadata, name, changes, replace=replace, validate_only=validate_only, report=report
+        )
     elif resource.resource_type == BROKER:
         await _alter_broker(services, name, changes, replace=replace, validate_only=validate_only)
     elif resource.resource_type == BROKER_LOGGER and not replace:

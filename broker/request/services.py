@@ -23,6 +23,7 @@ from odradek.broker.request.certificates import Certificates
 from odradek.broker.request.encoded_topics import EncodedTopics
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
+from odradek.broker.request.topic_log import TopicLog
 from odradek.broker.security.access.authorizer import Authorizer
 from odradek.protocol.messages.fetch import FetchResponse
 from odradek.protocol.messages.produce import ProduceResponse
@@ -48,6 +49,7 @@ class Services:
     authorizer: Authorizer | None
     """None: everybody may do everything."""
     audit: Audit
+    topic_log: TopicLog
     certificates: Certificates
     throttling: Throttling
     metrics: Metrics

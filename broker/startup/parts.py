@@ -50,6 +50,7 @@ from odradek.broker.request.encoded_topics import EncodedTopics
 from odradek.broker.request.services import Services
 from odradek.broker.request.throttling import Throttling
 from odradek.broker.request.time_slices import TimeSlices
+from odradek.broker.request.topic_log import TopicLog
 from odradek.broker.server.server import Server, ServerSecurity
 from odradek.broker.startup.authorizer import make_authorizer
 from odradek.broker.startup.machine import Machine
@@ -160,7 +161,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         counts=base.metrics.transactions,
         read_only=base.read_only,
     )
-    audit = Audit(clock)
+    audit, topic_log = Audit(clock), TopicLog(clock)
     authentications = Authentications(config, clock, base.tasks, ScramUserTable(metadata), base.randomness)
     handlers = HandlerTable(read_only=base.read_only)
     services = Services(
@@ -190,6 +191,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         if config.authorizer_class_name
         else None,
         audit=audit,
+        topic_log=topic_log,
         certificates=Certificates(base.tls, base.threads.run),
         throttling=_throttling(config, clock, metadata),
         metrics=base.metrics,
@@ -209,7 +211,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         new_listener=base.machine.new_listener,
         security=ServerSecurity(base.tls, Authenticators(authentications.by_listener(), clock, base.metrics, audit)),
     )
-    server.on_tick.append(audit.tick)
+    server.on_tick += [audit.tick, topic_log.tick]
     metadata.current_config.on_change(server.check_certificates)  # those of all listeners, as in Kafka
     if is_audited(config):
         server.dispatcher.routes.add_interceptor(ChangeAudit(audit))

@@ -17,6 +17,7 @@ import msgspec
 
 from odradek.broker.coordinator.runtime.events import ProducerIdAndEpoch
 from odradek.broker.coordinator.runtime.records import CoordinatorRecord, decode_record, encode_record
+from odradek.broker.metadata.administration.topic_writes import Report, no_report
 from odradek.broker.metadata.administration.topics import create_topic
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.metadata import Metadata
@@ -81,7 +82,7 @@ class InternalTopic(msgspec.Struct, frozen=True):
         """Return the record, or None if its type is not known. Raises MalformedRecordError."""
         return decode_record(self.record_types, key, value)
 
-    async def ensure_exists(self, metadata: Metadata) -> TopicImage:
+    async def ensure_exists(self, metadata: Metadata, report: Report = no_report) -> TopicImage:
         """Return the topic, after creating it if it does not exist. Raises KafkaError."""
         topic = metadata.image.topics.get(self.name)
         if topic is not None:
@@ -98,7 +99,9 @@ class InternalTopic(msgspec.Struct, frozen=True):
         if least_in_sync is not None:  # else nothing could be written to a topic with fewer replicas
             configs[_MIN_INSYNC_REPLICAS] = str(min(int(least_in_sync), replicas))
         try:
-            return await create_topic(metadata, self.name, self.partitions_count, replicas, configs=configs)
+            return await create_topic(
+                metadata, self.name, self.partitions_count, replicas, configs=configs, report=report
+            )
         except KafkaError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:  # another client created it meanwhile
                 raise

@@ -30,6 +30,7 @@ from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
 from odradek.broker.coordinator.runtime.loaded_partition import LoadedPartition
 from odradek.broker.coordinator.runtime.loading import LoadedLog, load
 from odradek.broker.coordinator.runtime.partition_writer import PartitionWriter
+from odradek.broker.metadata.administration.topic_writes import Report, no_report
 from odradek.broker.metadata.image import ImageChange, TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.values import decode_partition_state
@@ -202,23 +203,23 @@ class CoordinatorRuntime(Generic[S]):
         """Whether the topic exists, and `create_topic` is not in progress."""
         return not self._creations and self.topic.name in self._metadata.image.topics
 
-    async def create_topic(self) -> None:
+    async def create_topic(self, report: Report = no_report) -> None:
         """Create the topic, and return when its partitions that are led here are loaded.
 
         Raises KafkaError COORDINATOR_NOT_AVAILABLE if the topic cannot be created, for any reason: clients retry.
         """
         self._creations += 1
         try:
-            await self._ensure_topic()
+            await self._ensure_topic(report)
             await self._partitions.settled()
             await self._loads_ended()
         finally:
             self._creations -= 1
 
-    async def _ensure_topic(self) -> None:
+    async def _ensure_topic(self, report: Report) -> None:
         name = self.topic.name
         try:
-            await self.topic.ensure_exists(self._metadata)
+            await self.topic.ensure_exists(self._metadata, report)
         except KafkaError as error:
             _LOG.warning("topic not created", topic=name, error=str(error))
             detail = f"{name} could not be created: {error.detail}"

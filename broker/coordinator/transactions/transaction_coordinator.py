@@ -41,6 +41,7 @@ from odradek.broker.coordinator.transactions.transaction import (
 )
 from odradek.broker.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
+from odradek.broker.metadata.administration.topic_writes import Report, no_report
 from odradek.broker.metadata.image import ImageChange
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.producer_id_blocks import ProducerIdBlocks
@@ -201,12 +202,12 @@ class TransactionCoordinator:
         """Whether `__transaction_state` exists, and is not just being created."""
         return self._runtime.has_topic
 
-    async def create_topic(self) -> None:
+    async def create_topic(self, report: Report = no_report) -> None:
         """Create `__transaction_state`, and return when transactions can be coordinated.
 
         Raises KafkaError COORDINATOR_NOT_AVAILABLE if it cannot be created, for any reason: clients retry.
         """
-        await self._runtime.create_topic()
+        await self._runtime.create_topic(report)
 
     def coordinator_of(self, transactional_id: str) -> int:
         """Return the node that coordinates the id, -1 if there is none now."""

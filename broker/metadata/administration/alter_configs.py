@@ -28,6 +28,7 @@ from odradek.broker.config.property import SecuredProperty, attribute_name
 from odradek.broker.config.topic_config import TOPIC_PROPERTIES, validate
 from odradek.broker.config.types import InvalidValueError, Type, TypeCode, invalid_value
 from odradek.broker.metadata.administration.topic_names import check_name
+from odradek.broker.metadata.administration.topic_writes import Report, no_report
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Cmp, Delete, Op, Put, still
 from odradek.broker.metadata.values import encode_configs
@@ -61,7 +62,13 @@ _NOT_FOR_ALL = "Cannot update these configs at default cluster level, broker id 
 
 
 async def alter_topic_configs(
-    metadata: Metadata, name: str, changes: Sequence[Change], *, replace: bool = False, validate_only: bool = False
+    metadata: Metadata,
+    name: str,
+    changes: Sequence[Change],
+    *,
+    replace: bool = False,
+    validate_only: bool = False,
+    report: Report = no_report,
 ) -> None:
     """Change a topic's properties; with `replace`, those that `changes` do not name are deleted.
 
@@ -80,7 +87,14 @@ async def alter_topic_configs(
             return
         key = metadata.keys.topic_config(name)
         when = (still(key, topic.configs_revision), still(metadata.keys.topic_name(name), topic.name_revision))
-        if await _write(metadata, key, altered, when):
+        try:
+            is_written = await _write(metadata, key, altered, when)
+        except KafkaError as error:
+            if error.code is ErrorCode.REQUEST_TIMED_OUT:
+                report(topic, error)
+            raise
+        if is_written:
+            report(topic, None)
             return
 
 

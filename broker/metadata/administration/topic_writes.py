@@ -29,7 +29,7 @@ from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Cmp, Delete, DeletePrefix, Op, Put, absent, still
 from odradek.broker.metadata.values import Assignment, PartitionState, TopicRecord, encode, encode_configs
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.uuids import uuid_to_text
 
 _MAX_BYTES = 256 << 10
@@ -79,17 +79,27 @@ Pause = Callable[[], Awaitable[None]]
 """Lets other clients run, if a long request has run long enough."""
 
 
+Report = Callable[[TopicImage, KafkaError | None], None]
+"""Is called with each topic as soon as its change is written; with an error if it may be: the store did not answer."""
+
+
 async def no_pause() -> None:
     """Do not pause: the caller is not one of many clients."""
 
 
-async def write_topics(metadata: Metadata, planned: Sequence[PlannedTopic], pause: Pause) -> list[bool | KafkaError]:
+def no_report(_: TopicImage, __: KafkaError | None) -> None:
+    """Report no change: the caller acts for no client."""
+
+
+async def write_topics(
+    metadata: Metadata, planned: Sequence[PlannedTopic], pause: Pause, report: Report
+) -> list[bool | KafkaError]:
     """Create topics; return for each True, or False if another broker was first, or why the store did not write it.
 
     False is also for the topics in the same transaction; then nothing of any of them is left. Awaits `pause` before
     each transaction.
     """
-    return await _write_all(metadata, [_last_write(metadata, each) for each in planned], _create, pause)
+    return await _write_all(metadata, [_last_write(metadata, each) for each in planned], _create, pause, report)
 
 
 async def write_topic(metadata: Metadata, planned: PlannedTopic) -> bool:
@@ -97,14 +107,18 @@ async def write_topic(metadata: Metadata, planned: PlannedTopic) -> bool:
     return await _create(metadata, [_last_write(metadata, planned)])
 
 
-async def write_growths(metadata: Metadata, planned: Sequence[PlannedGrowth], pause: Pause) -> list[bool | KafkaError]:
+async def write_growths(
+    metadata: Metadata, planned: Sequence[PlannedGrowth], pause: Pause, report: Report
+) -> list[bool | KafkaError]:
     """Add partitions to topics; return as `write_topics` does. False: none of the transaction's topics has grown."""
-    return await _write_all(metadata, [_growth(metadata, each) for each in planned], _grow, pause)
+    return await _write_all(metadata, [_growth(metadata, each) for each in planned], _grow, pause, report)
 
 
-async def write_deletions(metadata: Metadata, topics: Sequence[TopicImage], pause: Pause) -> list[bool | KafkaError]:
+async def write_deletions(
+    metadata: Metadata, topics: Sequence[TopicImage], pause: Pause, report: Report
+) -> list[bool | KafkaError]:
     """Delete topics; return as `write_topics` does. False: none of the transaction's topics is deleted."""
-    return await _write_all(metadata, [_deletion(metadata, each) for each in topics], _commit, pause)
+    return await _write_all(metadata, [_deletion(metadata, each) for each in topics], _commit, pause, report)
 
 
 def batch_size(metadata: Metadata) -> int:
@@ -147,6 +161,7 @@ async def _write_all(
     writes: Sequence[_Write],
     commit: Callable[[Metadata, Sequence[_Write]], Awaitable[bool]],
     pause: Pause,
+    report: Report,
 ) -> list[bool | KafkaError]:
     outcomes: list[bool | KafkaError] = []
     for group in _groups(metadata, writes):
@@ -156,6 +171,10 @@ async def _write_all(
             outcome = await commit(metadata, group)
         except KafkaError as error:
             outcome = error
+        failure = outcome if isinstance(outcome, KafkaError) else None
+        if outcome is True or (failure is not None and failure.code is ErrorCode.REQUEST_TIMED_OUT):
+            for write in group:
+                report(write.topic, failure)
         outcomes += [outcome] * len(group)
     return outcomes
 

@@ -27,7 +27,9 @@ from odradek.broker.metadata.administration.topic_writes import (
     Pause,
     PlannedGrowth,
     PlannedTopic,
+    Report,
     no_pause,
+    no_report,
     write_deletions,
     write_growths,
     write_topics,
@@ -61,6 +63,7 @@ async def create_topics(
     validate_only: bool = False,
     charge: Charge | None = None,
     pause: Pause = no_pause,
+    report: Report = no_report,
 ) -> list[TopicImage | KafkaError]:
     """Create topics whose names differ, as many as fit with one transaction. Return each topic, or why it failed.
 
@@ -96,7 +99,7 @@ async def create_topics(
         if validate_only:
             outcomes |= {topic.name: topic for topic, _ in planned}
             break
-        for (topic, _), written in zip(planned, await write_topics(metadata, planned, pause), strict=True):
+        for (topic, _), written in zip(planned, await write_topics(metadata, planned, pause, report), strict=True):
             if written is True:  # if it is deleted again already, return it as it was created
                 outcomes[topic.name] = metadata.image.topics_by_id.get(topic.topic_id, topic)
             elif written is not False:
@@ -114,10 +117,11 @@ async def create_topic(
     configs: Mapping[str, str | None] | None = None,
     validate_only: bool = False,
     charge: Charge | None = None,
+    report: Report = no_report,
 ) -> TopicImage:
     """Create one topic; see `create_topics`. Raises `KafkaError`."""
     new = NewTopic(name, partitions, replication_factor, assignments or {}, configs or {})
-    (outcome,) = await create_topics(metadata, [new], validate_only=validate_only, charge=charge)
+    (outcome,) = await create_topics(metadata, [new], validate_only=validate_only, charge=charge, report=report)
     if isinstance(outcome, KafkaError):
         raise outcome
     return outcome
@@ -138,6 +142,7 @@ async def grow_topics(
     validate_only: bool = False,
     charge: Charge | None = None,
     pause: Pause = no_pause,
+    report: Report = no_report,
 ) -> list[TopicImage | KafkaError]:
     """Add partitions to topics whose names differ, to as many as fit with one transaction.
 
@@ -168,7 +173,7 @@ async def grow_topics(
         return PlannedGrowth(msgspec.structs.replace(topic, partitions=partitions), present)
 
     async def write(planned: Sequence[PlannedGrowth]) -> list[bool | KafkaError]:
-        return [True] * len(planned) if validate_only else await write_growths(metadata, planned, pause)
+        return [True] * len(planned) if validate_only else await write_growths(metadata, planned, pause, report)
 
     outcomes = await _change(growths, plan, write, pause)
     return [outcome if isinstance(outcome, KafkaError) else outcome.topic for outcome in outcomes]
@@ -200,6 +205,7 @@ async def delete_topics(
     *,
     charge: Charge | None = None,
     pause: Pause = no_pause,
+    report: Report = no_report,
 ) -> list[TopicImage | KafkaError]:
     """Delete topics, as many as fit with one transaction. Return the last image of each, or why it failed.
 
@@ -220,7 +226,7 @@ async def delete_topics(
         charge_once(topic.name, len(topic.partitions))
         return topic
 
-    return await _change(namings, plan, lambda topics: write_deletions(metadata, topics, pause), pause)
+    return await _change(namings, plan, lambda topics: write_deletions(metadata, topics, pause, report), pause)
 
 
 async def delete_topic(metadata: Metadata, *, name: str | None = None, topic_id: bytes = ZERO_UUID) -> TopicImage:
