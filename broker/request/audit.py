@@ -3,7 +3,7 @@
 | event | level | when |
 |---|---|---|
 | authenticated | debug | a client has shown who it is |
-| authentication failed | warning | a client could not |
+| authentication failed | warning | a client could not; `user` is the name that it claims, if it has named one |
 | refused | warning | a right is missing; `rule` is what decided |
 | changed | info | topics, properties, rules, users, quotas or records were altered or deleted, or could not be |
 | repeated | warning | an event came again, `count` times within a minute |
@@ -68,18 +68,23 @@ class Audit:
         if _LOG.enabled_for(logging.DEBUG) and self._limits["authenticated"].allows(client_of(connection)):
             _LOG.debug("authenticated", **fields_of_connection(connection, mechanism))
 
-    def authentication_failed(self, connection: ConnectionContext, mechanism: str, reason: str) -> None:
-        """Record that a client could not authenticate; `reason` has no secret, and the client does not get it."""
-        fields = {**fields_of_connection(connection, mechanism), "reason": shortened(reason)}
-        key = (connection.listener_name, connection.peer_address[0], mechanism, reason)
+    def authentication_failed(self, connection: ConnectionContext, mechanism: str, user: str, reason: str) -> None:
+        """Record that a client could not authenticate as `user`, "" if it has named none.
+
+        `reason` has no secret, and the client does not get it.
+        """
+        claimed = {"user": shortened(user)} if user else {}
+        fields = {**fields_of_connection(connection, mechanism), **claimed, "reason": shortened(reason)}
+        key = (connection.listener_name, connection.peer_address[0], mechanism, shortened(user), shortened(reason))
         self._once("authentication failed", client_of(connection), key, fields)
 
     def refused(self, context: RequestContext, api: str, operation: str, resource: str, rule: str) -> None:
         """Record that a client lacks a right; `rule` is the rule that decided, or why none did."""
+        resource = shortened(resource)
         fields = {
             **fields_of_request(context, api),
             "operation": operation,
-            "resource": shortened(resource),
+            "resource": resource,
             "rule": shortened(rule),
         }
         connection = context.connection

@@ -79,7 +79,7 @@ class Authentication:
     """The authentication of one connection. Used on the event loop only.
 
     `on_success` is called with the principal and the mechanism, each time the client has authenticated; `on_failure`
-    with the mechanism and a reason for the log.
+    with the mechanism, the name that the client claims ("" if it has named none), and a reason for the log.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Authentication:
         clock: Clock,
         metrics: ListenerMetrics,
         on_success: Callable[[Principal, str], None],
-        on_failure: Callable[[str, str], None],
+        on_failure: Callable[[str, str, str], None],
     ) -> None:
         self.state = State.START
         self.takes_bare_tokens = False  # after SaslHandshake 0
@@ -224,10 +224,11 @@ class Authentication:
         return min(limits, default=None)
 
     def _fail(self, reason: str) -> None:
+        user = "" if self._exchange is None else self._exchange.user
         self.state = State.FAILED
         self._exchange = None
         if self.is_complete:
             self._metrics.failed_reauthentications += 1
         else:
             self._metrics.failed_authentications += 1
-        self._on_failure(self.mechanism, reason)
+        self._on_failure(self.mechanism, user, reason)

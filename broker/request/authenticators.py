@@ -29,7 +29,7 @@ class Authenticators:
     def handshake_failed(self, connection: ConnectionContext, reason: str) -> None:
         """Record that a client could not agree on TLS, or had no valid certificate."""
         self._metrics.listener(connection.listener_name).failed_authentications += 1
-        self._audit.authentication_failed(connection, CERTIFICATE, reason)
+        self._audit.authentication_failed(connection, CERTIFICATE, "", reason)
 
     def begin(self, connection: ConnectionContext) -> None:
         """Make a new connection unauthenticated, if its listener demands that; record what a certificate has shown."""
@@ -45,8 +45,8 @@ class Authenticators:
             connection.principal = principal
             self._audit.authenticated(connection, mechanism)
 
-        def on_failure(mechanism: str, reason: str) -> None:
-            self._audit.authentication_failed(connection, mechanism, reason)
+        def on_failure(mechanism: str, user: str, reason: str) -> None:
+            self._audit.authentication_failed(connection, mechanism, user, reason)
 
         connection.authentication = Authentication(listener, self._clock, counts, on_success, on_failure)
         connection.is_authenticated = False

@@ -5,6 +5,7 @@ ProtocolError
 └── RemoteProtocolError
     └── SaslError               the peer's message cannot be accepted
         ├── SaslMessageError        it does not have the form that its mechanism demands
+    │   └── MissingPasswordError    it names a user, and no password
         ├── SaslRefusedError        the server's final message says that the authentication failed (a client sees it)
         └── UntrustedServerError    the server did not prove that it has this user's credential (a client sees it)
 ```
@@ -21,6 +22,14 @@ class SaslError(RemoteProtocolError):
 
 class SaslMessageError(SaslError):
     """A message that does not have the form that its mechanism demands."""
+
+
+class MissingPasswordError(SaslMessageError):
+    """A message of PLAIN with a user and without a password; the text is Kafka's."""
+
+    def __init__(self, username: str) -> None:
+        super().__init__("Authentication failed: password not specified")
+        self.username = username
 
 
 class SaslRefusedError(SaslError):

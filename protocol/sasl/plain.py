@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from odradek.protocol.sasl.errors import SaslMessageError
+from odradek.protocol.sasl.errors import MissingPasswordError, SaslMessageError
 from odradek.protocol.sasl.gs2 import text_of
 
 PLAIN: Final = "PLAIN"
@@ -46,5 +46,6 @@ class PlainMessage(msgspec.Struct, frozen=True):
         if not username:
             raise SaslMessageError("Authentication failed: username not specified")
         if not password:
-            raise SaslMessageError("Authentication failed: password not specified")
+            # With an authorization id it may be "user NUL password NUL" of a client with a fault: name no password.
+            raise MissingPasswordError("" if authorization_id else username)
         return cls(username, password, authorization_id)

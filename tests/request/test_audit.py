@@ -88,8 +88,45 @@ async def test_failures_that_repeat_are_counted(taken: Taken) -> None:
         await clock.advance(seconds=20)
         audit.tick()
     [first, repeated] = taken()
-    assert first["reason"] == "wrong password of user 'alice'"
+    assert (first["user"], first["reason"]) == ("alice", "wrong password of user 'alice'")
+    assert (repeated["user"], repeated["reason"]) == (first["user"], first["reason"])
     assert (repeated["event"], repeated["repeated"], repeated["count"]) == ("repeated", "authentication failed", 4)
+
+
+async def test_failures_of_several_users_are_counted_for_each(taken: Taken) -> None:
+    clock = MovableClock()
+    async with Broker(PROPERTIES, clock=clock) as broker:
+        for user in (b"alice", b"bob", b"alice", b"alice", b"bob"):
+            async with Wire("127.0.0.1", broker.port) as wire:
+                await wire.ask(SaslHandshakeRequest("PLAIN"), 1)
+                await wire.ask(SaslAuthenticateRequest(b"\0" + user + b"\0wrong"), 2)
+        await clock.advance(seconds=60)
+        broker.services.audit.tick()
+    assert [(event["event"], event["user"], event.get("count")) for event in taken()] == [
+        ("authentication failed", "alice", None),
+        ("authentication failed", "bob", None),
+        ("repeated", "alice", 2),
+        ("repeated", "bob", 1),
+    ]
+
+
+async def test_the_name_of_a_failed_user_cannot_break_a_line_or_fill_a_disk(taken: Taken) -> None:
+    async with Broker(PROPERTIES) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await wire.ask(SaslHandshakeRequest("PLAIN"), 1)
+        await wire.ask(SaslAuthenticateRequest(b"\0eve\n\x1b[2J user=alice" + b"e" * 10_000 + b"\0wrong"), 2)
+    [failed] = taken()
+    line = str(LogEvent("authentication failed", failed))
+    assert r'user="eve\n\u001b[2J user=alicee' in line
+    assert line.isprintable()
+    assert len(line) < 700
+
+
+async def test_a_client_that_names_no_user_fails_without_one(taken: Taken) -> None:
+    async with Broker(PROPERTIES) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await wire.ask(SaslHandshakeRequest("UNKNOWN"), 1)
+    [failed] = taken()
+    assert "user" not in failed
+    assert failed["reason"] == "the mechanism 'UNKNOWN' is not enabled"
 
 
 async def test_changes_have_the_names_of_what_is_changed(taken: Taken) -> None:
@@ -178,7 +215,7 @@ def test_clients_that_are_anonymous_are_limited_by_their_addresses(taken: Taken)
     for host in ("10.0.0.1", "10.0.0.2"):
         connection = ConnectionContext("L", ("127.0.0.1", 1), (host, 2))
         for number in range(150):
-            audit.authentication_failed(connection, "PLAIN", f"unknown user '{number}'")
+            audit.authentication_failed(connection, "PLAIN", f"{number}", "unknown user")
     clock.advance(10_000)
     audit.tick()
     assert len(taken()) == 202
@@ -223,7 +260,7 @@ def test_a_file_of_its_own_is_private_and_survives_a_rotation(tmp_path: Path) ->
     connection = ConnectionContext("L", ("127.0.0.1", 1), ("127.0.0.1", 2))
     audit.authenticated(connection, "PLAIN")
     path.rename(tmp_path / "audit.log.1")
-    audit.authentication_failed(connection, "PLAIN", "a reason")
+    audit.authentication_failed(connection, "PLAIN", "", "a reason")
     files = [path, tmp_path / "audit.log.1"]
     assert [stat.S_IMODE(file.stat().st_mode) for file in files] == [0o600, 0o600]
     [failed], [authenticated] = ([json.loads(line) for line in file.read_text().splitlines()] for file in files)

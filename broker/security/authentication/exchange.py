@@ -44,6 +44,11 @@ class Exchange(Protocol):
         ...
 
     @property
+    def user(self) -> str:
+        """The name that the client claims, of any length and with any characters; empty before it has."""
+        ...
+
+    @property
     def principal(self) -> Principal | None:
         """The client, once the exchange is complete."""
         ...

@@ -28,6 +28,7 @@ class OauthBearerExchange:
         self._validator = validator
         self._is_started = False
         self._refusal: AuthenticationFailed | None = None
+        self.user = ""
         self.principal: Principal | None = None
         self.expires_at_ms: int | None = None
 
@@ -45,9 +46,11 @@ class OauthBearerExchange:
         try:
             valid = await self._validator.validate(message.token)
         except InvalidToken as error:
+            self.user = self._validator.claimed_name(message.token)
             answer = TokenRefusal(error.status, error.scope).encode()
             self._refusal = AuthenticationFailed(answer.decode(), error.reason)
             return answer
+        self.user = valid.principal_name
         if message.authorization_id and not hmac.compare_digest(
             message.authorization_id.encode(), valid.principal_name.encode()
         ):

@@ -13,7 +13,7 @@ from odradek.broker.security.authentication.exchange import (
     quoted,
 )
 from odradek.broker.security.principal import USER, Principal
-from odradek.protocol.sasl.errors import SaslMessageError
+from odradek.protocol.sasl.errors import MissingPasswordError, SaslMessageError
 from odradek.protocol.sasl.plain import PLAIN, PlainMessage
 
 
@@ -23,6 +23,7 @@ class PlainExchange:
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
         self._used = False
+        self.user = ""
         self.principal: Principal | None = None
         self.expires_at_ms: int | None = None
 
@@ -32,9 +33,12 @@ class PlainExchange:
         self._used = True
         try:
             message = PlainMessage.decode(token)
+        except MissingPasswordError as error:
+            self.user = error.username
+            raise AuthenticationFailed(str(error), f"no password of user {quoted(error.username)}") from None
         except SaslMessageError as error:
             raise AuthenticationFailed(str(error), str(error)) from None
-        name = message.username
+        name = self.user = message.username
         expected = self._passwords.get(name)
         # An unknown user costs the same comparison as a known one.
         is_right = hmac.compare_digest(message.password.encode(), ("" if expected is None else expected).encode())

@@ -68,6 +68,7 @@ class ScramExchange:
         self._nonce = urlsafe_b64encode(randomness.random_bytes(_NONCE_BYTES)).decode()
         self._is_started = False
         self._challenge: _Challenge | None = None
+        self.user = ""
         self.principal: Principal | None = None
         self.expires_at_ms: int | None = None
 
@@ -84,7 +85,7 @@ class ScramExchange:
             raise self._failure(str(error)) from None
 
     def _start(self, first: ClientFirst) -> bytes:
-        name = first.username
+        name = self.user = first.username
         if not name.isascii():
             # As in Kafka. Without SASLprep two spellings of one name would be two users.
             raise self._failure(f"the name of user {quoted(name)} is not ASCII")

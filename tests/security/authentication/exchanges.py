@@ -40,6 +40,9 @@ class OneToken:
             raise InvalidToken("no scope", INSUFFICIENT_SCOPE, "[kafka]")
         raise InvalidToken("not the one token")
 
+    def claimed_name(self, token: str) -> str:
+        return f"claimed by {token}"
+
 
 def token_message(token: str, authorization_id: str = "") -> bytes:
     return ClientInitialResponse(token, authorization_id, (("traceId", "1"),)).encode()

@@ -28,6 +28,16 @@ async def test_an_invalid_token_is_answered_with_json_and_fails_on_the_next_mess
     assert failed.reason == "not the one token"
 
 
+async def test_the_user_of_a_token_is_named_whether_it_is_valid_or_not() -> None:
+    exchange = OauthBearerExchange(OneToken())
+    assert exchange.user == ""
+    await failure(exchange, token_message("wrong"), ACKNOWLEDGEMENT)
+    assert exchange.user == "claimed by wrong"
+    exchange = OauthBearerExchange(OneToken())
+    await failure(exchange, token_message("right", "bob"))
+    assert exchange.user == "alice"
+
+
 async def test_a_missing_scope_is_named() -> None:
     exchange = OauthBearerExchange(OneToken())
     assert await exchange.step(token_message("scopeless")) == b'{"status":"insufficient_scope","scope":"[kafka]"}'

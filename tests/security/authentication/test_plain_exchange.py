@@ -34,6 +34,20 @@ async def test_an_unknown_user_has_no_password() -> None:
     assert (await failure(PlainExchange({}), b"\0carol\0")).message == "Authentication failed: password not specified"
 
 
+async def test_the_user_that_failed_is_named() -> None:
+    for message in (b"\0carol\0x", b"\0carol\0"):
+        exchange = PlainExchange(USERS)
+        assert "user 'carol'" in (await failure(exchange, message)).reason
+        assert exchange.user == "carol"
+
+
+@pytest.mark.parametrize("message", [b"", b"carol", b"carol\0hunter2", b"carol\0hunter2\0", b"\0\0hunter2"])
+async def test_a_password_in_another_place_is_not_taken_for_a_user(message: bytes) -> None:
+    exchange = PlainExchange(USERS)
+    assert "hunter2" not in (await failure(exchange, message)).reason
+    assert exchange.user == ""
+
+
 async def test_nobody_acts_for_another_user() -> None:  # CVE-2017-12610
     failed = await failure(PlainExchange(USERS), PlainMessage("alice", "alice-secret", "bob").encode())
     assert (

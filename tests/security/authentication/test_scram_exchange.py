@@ -54,6 +54,14 @@ def test_a_user_with_its_password_is_accepted_and_sees_the_servers_signature(
         exchange.step(final)
 
 
+@pytest.mark.parametrize("name", ["alice", "nobody", "löwe"])
+async def test_the_user_that_failed_is_named(name: str) -> None:
+    exchange, first = server(), ClientFirst(name, "clientNonce").encode()
+    assert exchange.user == ""
+    await failure(exchange, first, b"c=biws,r=wrong,p=AAAA") if name.isascii() else await failure(exchange, first)
+    assert exchange.user == name
+
+
 @mechanisms
 def test_clients_that_others_wrote_are_accepted(mechanism: ScramMechanism) -> None:
     python = SaslMechanismScram(

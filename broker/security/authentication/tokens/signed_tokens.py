@@ -21,6 +21,7 @@ from odradek.broker.security.authentication.tokens.key_set import ALGORITHMS, Ke
 from odradek.broker.security.authentication.tokens.token_parts import (
     MAXIMUM_HEADER_BYTES,
     MAXIMUM_TOKEN_BYTES,
+    claimed_text,
     json_object,
     required_time_claim,
     split,
@@ -92,6 +93,9 @@ class SignedTokens:
         except (JoseError, ValueError, TypeError, RecursionError) as error:
             raise InvalidToken(f"the signature of a token is wrong ({type(error).__name__})") from None
         return self._accepted(json_object(encoded_claims))
+
+    def claimed_name(self, token: str) -> str:
+        return claimed_text(token, self._settings.sub_claim_name)
 
     def _accepted(self, claims: dict[str, Any]) -> ValidToken:
         """Check the claims of a token whose signature is right."""

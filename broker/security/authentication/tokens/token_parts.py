@@ -46,6 +46,14 @@ def json_object(part: str) -> dict[str, Any]:
         raise InvalidToken("a part of a token is not a JSON object in base64") from None
 
 
+def claimed_text(token: str, name: str) -> str:
+    """Return a claim of a token that nothing has checked; empty if there is no such text."""
+    try:
+        return text_claim(json_object(split(token)[1]), name)
+    except InvalidToken:
+        return ""
+
+
 def text_claim(claims: dict[str, Any], name: str) -> str:
     """Return a claim that must be a text that is not blank. Raises `InvalidToken`."""
     value = claims.get(name)

@@ -13,6 +13,7 @@ import msgspec
 
 from odradek.broker.clock import Clock
 from odradek.broker.security.authentication.tokens.token_parts import (
+    claimed_text,
     json_object,
     required_time_claim,
     split,
@@ -74,6 +75,9 @@ class UnsecuredTokens:
             required = f"[{', '.join(settings.required_scope)}]"
             raise InvalidToken(f"the scope lacks one of {required}", INSUFFICIENT_SCOPE, required)
         return ValidToken(name, round(1000 * required_time_claim(claims, "exp")), scopes)
+
+    def claimed_name(self, token: str) -> str:
+        return claimed_text(token, self._settings.principal_claim_name)
 
     def _check_times(self, expires: float, issued: float | None) -> None:
         now, skew = self._clock.time_ms(), self._settings.allowable_clock_skew_ms

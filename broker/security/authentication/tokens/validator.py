@@ -39,3 +39,7 @@ class TokenValidator(Protocol):
     async def validate(self, token: str) -> ValidToken:
         """Raises `InvalidToken`."""
         ...
+
+    def claimed_name(self, token: str) -> str:
+        """Return the name of the principal that a token claims, valid or not; empty if it has none."""
+        ...

@@ -46,6 +46,16 @@ async def test_a_token_of_each_algorithm_is_accepted(algorithm: str) -> None:
     assert valid == ValidToken("alice", (NOW + 600) * 1000, frozenset({"kafka"}))
 
 
+def test_the_name_that_a_token_claims_needs_no_valid_token() -> None:
+    expired = token(exp=NOW - 1000)
+    assert validator().claimed_name(expired) == "alice"
+    assert validator().claimed_name(expired[:-4] + "AAAA") == "alice"
+    assert validator(sub_claim_name="scope").claimed_name(expired) == "kafka"
+    assert validator(sub_claim_name="missing").claimed_name(expired) == ""
+    for text in ("", "a.b", f"{part({})}.{part([])}.", f"{part({})}.{part({'sub': 1})}.", "." * MAXIMUM_TOKEN_BYTES):
+        assert validator().claimed_name(text) == ""
+
+
 async def test_a_token_of_ed448_is_accepted() -> None:
     assert (await validator().validate(token("EdDSA", kid="ed448"))).principal_name == "alice"
 

@@ -27,6 +27,12 @@ async def test_a_token_that_nobody_signed_is_accepted() -> None:
     )
 
 
+def test_the_name_that_a_token_claims_needs_no_valid_token() -> None:
+    assert validator().claimed_name(unsecured_token(exp=NOW - 1000)) == "alice"
+    assert validator(PrincipalClaimName="scope").claimed_name(unsecured_token()) == "kafka"
+    assert validator().claimed_name("") == ""
+
+
 async def test_a_fraction_of_a_second_counts() -> None:
     assert (await validator().validate(unsecured_token(exp=NOW + 0.25))).expires_at_ms == NOW_MS + 250
 
