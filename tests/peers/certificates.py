@@ -95,7 +95,8 @@ def write_secret(path: Path, content: str | bytes) -> Path:
     return path
 
 
-# Contexts of Python 3.13's `create_default_context`, as other clients have them, want it of every authority.
+# Contexts of Python 3.13's `create_default_context`, as other clients have them, want it of every authority. Java does
+# not, and there are private authorities without it (`key_usage=False`).
 _SIGNS = x509.KeyUsage(
     digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
     key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
@@ -105,12 +106,14 @@ _SIGNS = x509.KeyUsage(
 class Authority:
     """A certificate authority; a root, or one below another."""
 
-    def __init__(self, name: str = "Test CA", *, kind: Kind = "ecdsa", parent: Authority | None = None) -> None:
+    def __init__(
+        self, name: str = "Test CA", *, kind: Kind = "ecdsa", parent: Authority | None = None, key_usage: bool = True
+    ) -> None:
         self.key = key(kind, hash(name))
         self.intermediates: tuple[x509.Certificate, ...] = ()
         subject = common_name(name)
         issuer, signing = (subject, self.key) if parent is None else (parent.certificate.subject, parent.key)
-        self.certificate: x509.Certificate = (
+        builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(issuer)
@@ -119,11 +122,12 @@ class Authority:
             .not_valid_before(now() - DAY)
             .not_valid_after(now() + 365 * DAY)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(_SIGNS, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key()), critical=False)
-            .sign(signing, hashes.SHA256())
         )
+        if key_usage:
+            builder = builder.add_extension(_SIGNS, critical=True)
+        self.certificate: x509.Certificate = builder.sign(signing, hashes.SHA256())
         if parent is not None:
             self.intermediates = (self.certificate, *parent.intermediates)
 

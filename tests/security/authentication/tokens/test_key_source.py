@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import http.server
-import ipaddress
 import ssl
 import threading
 from collections.abc import Iterator
@@ -13,13 +11,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from odradek.broker.security.authentication.tokens.key_set import MAXIMUM_BYTES, KeySetError
 from odradek.broker.security.authentication.tokens.key_source import FileKeySource, key_source
+from tests.peers.certificates import Authority
 from tests.security.authentication.tokens.issuer import key_set
 
 
@@ -65,43 +60,23 @@ class Server(http.server.ThreadingHTTPServer):
         """Print nothing: clients that do not trust the certificate are part of the test."""
 
 
-def certificate(directory: Path) -> Path:
-    """Write a self-signed certificate of 127.0.0.1, with its key; return the file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "issuer")])
-    start = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(start)
-        .not_valid_after(start + dt.timedelta(days=10))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    path = directory / "issuer.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
-    return path
+AUTHORITY = Authority(key_usage=False)
 
 
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ssl.SSLContext]]:
     """The URL of the server, and a context that trusts it."""
-    pem = certificate(tmp_path_factory.mktemp("issuer"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem)
+    issued = AUTHORITY.issue("issuer", names=["127.0.0.1"])
+    context.load_cert_chain(issued.write_pem(tmp_path_factory.mktemp("issuer") / "issuer.pem"))
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.load_verify_locations(cadata=AUTHORITY.pem)
     Handler.released = threading.Event()
     with Server(("127.0.0.1", 0), Handler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield f"https://127.0.0.1:{server.server_address[1]}", ssl.create_default_context(cafile=str(pem))
+        yield f"https://127.0.0.1:{server.server_address[1]}", trusting
         Handler.released.set()
         server.shutdown()
         thread.join()
@@ -111,6 +86,18 @@ def test_a_key_set_is_fetched_from_an_allowed_host(issuer: tuple[str, ssl.SSLCon
     url, context = issuer
     assert key_source(f"{url}/keys?tenant=1", {"127.0.0.1"}, context).fetch() == key_set("p256")
     assert Handler.requests[-1] == "/keys?tenant=1"
+
+
+def test_an_authority_of_the_machine_needs_no_key_usage(
+    issuer: tuple[str, ssl.SSLContext], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From Python 3.13 on a default context wants it of every authority, and Java does not."""
+    strict = ssl.create_default_context(cadata=AUTHORITY.pem)
+    strict.verify_flags |= ssl.VERIFY_X509_STRICT
+    with pytest.raises(ssl.SSLCertVerificationError, match="key usage"):
+        key_source(f"{issuer[0]}/keys", {"127.0.0.1"}, strict).fetch()
+    monkeypatch.setattr(ssl, "create_default_context", lambda: strict)
+    assert key_source(f"{issuer[0]}/keys", {"127.0.0.1"}).fetch() == key_set("p256")
 
 
 def test_a_server_that_nobody_vouches_for_is_not_trusted(issuer: tuple[str, ssl.SSLContext]) -> None:
