@@ -80,6 +80,8 @@ class TlsTransport:
         except ssl.SSLWantWriteError:
             if not received:
                 raise BlockedBySendingError(errno.EAGAIN, "TLS must send first") from None
+        except BrokenPipeError:  # OpenSSL answers an end without a farewell by an alert; with 3.6 its failure is raised
+            self._end = EOFError()
         except OSError as error:
             self._end = _as_peer_error(error)
             if not received:
