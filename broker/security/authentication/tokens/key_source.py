@@ -11,8 +11,7 @@ import http.client
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
-from urllib.parse import SplitResult, urlsplit
-from urllib.request import url2pathname
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from odradek.broker.security.authentication.tokens.key_set import MAXIMUM_BYTES, KeySetError
 
@@ -44,7 +43,7 @@ def key_source(url: str, allowed_hosts: Collection[str], context: ssl.SSLContext
     if parts.scheme == "file":
         if parts.netloc not in ("", "localhost") or not parts.path:
             raise ValueError(f"the URL {url!r} names no file of this machine")
-        return FileKeySource(Path(url2pathname(parts.path)))
+        return FileKeySource(Path(unquote(parts.path)))
     if parts.scheme != "https" or parts.hostname is None or parts.username is not None:
         raise ValueError("the URL of a key set begins with https:// or file:/, and has no user or password")
     if parts.hostname not in {host.lower() for host in allowed_hosts}:

@@ -165,7 +165,7 @@ def test_hosts_are_compared_without_case() -> None:
     key_source("https://ISSUER.example/keys", {"Issuer.Example"})
 
 
-@pytest.mark.parametrize("form", ["file:{}", "file://{}", "file://localhost{}"])
+@pytest.mark.parametrize("form", ["file:{}", "file://{}", "file:///{}", "file://localhost{}"])
 def test_a_key_set_in_a_file(tmp_path: Path, form: str) -> None:
     path = tmp_path / "the keys.json"
     path.write_bytes(key_set("p256"))
