@@ -85,3 +85,27 @@ def test_broken_links_fail_the_build(tmp_path: Path) -> None:
     done = sphinx(tmp_path, tmp_path / "build")
     assert done.returncode == 1
     assert [name for name in ("no_such_page", "no-such-heading", "no_such_file") if name not in done.stderr] == []
+
+
+def test_a_link_to_a_page_reads_as_its_title(site: Path) -> None:
+    links = {text for path in site.rglob("*.html") for text in re.findall(r"<a [^>]*>(.*?)</a>", path.read_text())}
+    texts = {re.sub(r"<[^>]+>", "", link) for link in links}
+    assert {text for text in texts if text.endswith(".md")} == set()
+    assert {"Durability: what survives what", "Consumers of committed records get nothing"} <= texts
+
+
+def test_a_block_without_a_language_has_no_colours(site: Path) -> None:
+    blocks = [block for path in site.rglob("*.html") for block in _plain_blocks(path.read_text())]
+    assert len(blocks) > 20
+    assert [block for block in blocks if re.search(r'<span class="[a-z]', block)] == []
+
+
+def _plain_blocks(page: str) -> list[str]:
+    """The contents of the blocks whose language Sphinx chose; others have the name of theirs in the class."""
+    return re.findall(r'<div class="highlight-(?:default|text) notranslate">(.*?)</div>', page, re.DOTALL)
+
+
+def test_a_long_name_in_a_table_may_break_at_its_dots_and_underscores(site: Path) -> None:
+    assert "log.<wbr>retention.<wbr>ms<" in (site / "docs" / "configuration.html").read_text()
+    assert "kafka_<wbr>server_<wbr>brokertopicmetrics_<wbr>" in (site / "docs" / "metrics.html").read_text()
+    assert 'href="_static/site.css' in (site / "index.html").read_text()
