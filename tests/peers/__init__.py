@@ -16,7 +16,7 @@
 | `steady_load` | clients that produce and consume over TLS until they are told to stop |
 | `clients` | one interface to confluent-kafka, aiokafka, kafka-python and the bundled client |
 | `transactional` | one interface to the transactions of confluent-kafka, aiokafka, kafka-python and Java |
-| `quix_environment` | an environment with Quix Streams, which needs another confluent-kafka |
+| `environments` | environments with packages that this one cannot have, as Quix Streams with another confluent-kafka |
 | `sasl_orders` | requests in any order, and the answers by Kafka's states |
 | `sasl_scripts` | what clients may do while they authenticate |
 | `secured_server` | a server of either kind with TLS, SASL and its authorizer |

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers import quix_environment
+from tests.peers import environments
 from tests.peers.availability import unavailable
 from tests.wheels import REPOSITORY, run_in_group
 
@@ -41,7 +41,7 @@ def run(interpreter: str | Path, example: str) -> None:
 @pytest.mark.interop
 @pytest.mark.timeout(900)  # the environment is made first
 def test_quix_streams() -> None:
-    run(quix_environment.python(), "quix_streams.py")
+    run(environments.python(environments.QUIX_STREAMS), "quix_streams.py")
 
 
 @pytest.mark.spark

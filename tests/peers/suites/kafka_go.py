@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.peers.server import Server, free_port
 from tests.peers.suites import go_modules
 from tests.peers.suites.outcomes import Outcomes
+from tests.peers.suites.sources import rewrite
 
 _SECONDS = 1200
 # One package at a time; tests inside TestReaderConsumerGroup pass only if they run all at once.
@@ -29,9 +30,9 @@ class KafkaGo:
     def prepare(self, directory: Path, broker: Server) -> None:
         go_modules.copy_module("github.com/segmentio/kafka-go", self.version, directory)
         sources = list(directory.rglob("*.go"))
-        go_modules.rewrite(sources, r"\b9092\b", str(broker.port))
+        rewrite(sources, r"\b9092\b", str(broker.port))
         # There is no listener with SASL: an unused port.
-        go_modules.rewrite(sources, r"(localhost|127\.0\.0\.1):9093\b", rf"\1:{free_port()}")
+        rewrite(sources, r"(localhost|127\.0\.0\.1):9093\b", rf"\1:{free_port()}")
 
     def run(self, directory: Path, broker: Server, log: Path, skip: Collection[str], only: Collection[str]) -> Outcomes:
         environment = {"KAFKA_VERSION": "4.0.0", "KAFKA_SKIP_NETTEST": "1"}

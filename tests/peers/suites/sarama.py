@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.peers.server import Server, free_port
 from tests.peers.suites import go_modules
 from tests.peers.suites.outcomes import Outcomes
+from tests.peers.suites.sources import rewrite
 from tests.peers.suites.toxiproxy import proxies
 
 _SECONDS = 1800
@@ -38,8 +39,8 @@ class Sarama:
     def prepare(self, directory: Path, broker: Server) -> None:
         go_modules.copy_module("github.com/IBM/sarama", self.version, directory)
         environment = [directory / "functional_test.go"]
-        go_modules.rewrite(environment, "ReplicationFactor: 3", "ReplicationFactor: 1")
-        go_modules.rewrite(environment, r"\b29090\+i\b", f"{self.first_port - 1}+i")
+        rewrite(environment, "ReplicationFactor: 3", "ReplicationFactor: 1")
+        rewrite(environment, r"\b29090\+i\b", f"{self.first_port - 1}+i")
         programs = directory / "programs"
         programs.mkdir()
         docker = programs / "docker"
