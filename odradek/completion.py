@@ -72,7 +72,7 @@ class _CompletedParser(CommandParser):
     def complete_files(self) -> None:
         """Mark the arguments that name files, here and in the parsers of commands."""
         for action in self._actions:
-            if isinstance(action.choices, dict):  # of the commands, by name
+            if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001 - its parsers are not public otherwise
                 for parser in action.choices.values():
                     parser.complete_files()
             elif isinstance(action.metavar, str):
