@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from uuid import uuid4
 
 from odradek.client.admin.arguments import OffsetSpec
@@ -93,12 +94,17 @@ class OwnNames(OtherCluster):
         self._ends_before = {topic: await _ends(clients, topic) for topic in self._of_session}
 
     async def end_test(self, clients: Clients) -> None:
-        await (await clients.admin()).delete_topics(self._of_test.values())
-        self._of_test = {}
+        names, self._of_test = self._of_test, {}
+        await _delete(clients, names.values())
 
     async def end_session(self, clients: Clients) -> None:
-        await (await clients.admin()).delete_topics(self._of_session.values())
-        self._of_session = {}
+        names, self._of_session = self._of_session, {}
+        await _delete(clients, names.values())
+
+
+async def _delete(clients: Clients, names: Collection[str]) -> None:
+    if names:  # otherwise nothing connects
+        await (await clients.admin()).delete_topics(names)
 
 
 async def _ends(clients: Clients, topic: str) -> dict[TopicPartition, int] | None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -68,11 +69,14 @@ def _kafka_of_session(request: pytest.FixtureRequest) -> Iterator[Session]:
     workers = getattr(request.config, "workerinput", {}).get("workercount", 1)  # of pytest-xdist
     if bootstrap is not None and exact_names and workers > 1:
         pytest.fail(_SEVERAL_WORKERS, pytrace=False)
-    session = Session.open(_properties_of_session(request), bootstrap, exact_names=exact_names)
+    properties = _properties_of_session(request)
+    with _in_one_line():
+        session = Session.open(properties, bootstrap, exact_names=exact_names)
     try:
         yield session
     finally:
-        session.close()
+        with _in_one_line():
+            session.close()
 
 
 @pytest.fixture(scope="session")
@@ -90,7 +94,7 @@ def kafka(
     """A broker of Kafka's protocol for this test, with a clean state; `odradek.testing.Kafka` has its methods."""
     if dict(request.getfixturevalue("kafka_properties")) != _kafka_of_session.properties:
         pytest.fail(_OTHER_PROPERTIES, pytrace=False)
-    with _kafka_of_session.isolate() as handle:
+    with _in_one_line(), _kafka_of_session.isolate() as handle:
         yield handle
 
 
@@ -131,6 +135,18 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     if handle is not None and (unused := handle.aio.cluster.unused_rules()):
         pytest.fail("a fault never happened (optional=True allows that): " + "; ".join(unused), pytrace=False)
     return result
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """Fail with the message of a cluster's error alone: our lines and the client's say no more than it."""
+    from odradek.client.errors import ClientError
+    from odradek.testing.errors import KafkaTimeoutError
+
+    try:
+        yield
+    except (ClientError, KafkaTimeoutError) as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 def _handle_of(item: pytest.Item) -> Kafka | None:

@@ -6,6 +6,7 @@ import pytest
 
 from odradek.broker.testing.threaded import ThreadedBroker
 from odradek.client import Admin, NewTopic
+from odradek.testing import clients
 from tests.testing.suites import run_suite
 
 SUITE = """
@@ -171,3 +172,18 @@ def test_a_failed_test_tells_it_too_and_of_topics_of_the_baseline(
     result = run_suite(pytester, "-ra", f"--kafka={kafka_broker.bootstrap}")
     result.assert_outcomes(passed=1, failed=1)
     assert re.search(mistake("prices", "which did not exist before"), result.stdout.str())
+
+
+@pytest.mark.parametrize(("options", "outcomes"), [([], {"failed": 1}), (["--kafka-exact-names"], {"errors": 1})])
+def test_a_cluster_that_is_not_there_is_told_in_one_line(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: list[str], outcomes: dict[str, int]
+) -> None:
+    monkeypatch.setitem(clients.SETTINGS, "request_timeout_ms", 100)
+    with ThreadedBroker() as broker:
+        bootstrap = broker.bootstrap
+    pytester.makepyfile("def test_it(kafka): kafka.topic('orders')")
+    result = run_suite(pytester, f"--kafka={bootstrap}", *options)
+    result.assert_outcomes(**outcomes)
+    result.stdout.fnmatch_lines([f"*find the cluster: {bootstrap}: connection refused. Check the bootstrap servers*"])
+    result.stdout.no_re_match_line(r".*\.py:\d+: in ")
+    result.stdout.no_re_match_line(r".*File .*odradek")
