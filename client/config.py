@@ -264,4 +264,19 @@ def _at_least(config: ClientConfig, bound: float, names: Iterable[str]) -> None:
     for name in names:
         value = getattr(config, name)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value < bound:
-            raise _wrong(name, value, f"give a number, at least {bound}")
+            raise _wrong(name, value, f"give {number_of(name)}, at least {bound}")
+
+
+_UNITS = {
+    "ms": "milliseconds, such as 1000",
+    "bytes": "bytes, such as 1048576",
+    "size": "bytes, such as 1048576",
+    "memory": "bytes, such as 33554432",
+}
+"""The unit of a number by the end of its setting's name, with an example."""
+
+
+def number_of(name: str) -> str:
+    """Return what to write for the setting `name`, a number: "a number of milliseconds, such as 1000"."""
+    unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), None)
+    return f"a number of {unit}" if unit else "a number"

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from odradek.broker.config.types import InvalidValueError
+from odradek.broker.config.types import OUT_OF_BOUNDS, InvalidValueError
 
 Bound = Callable[[Any], None]
 
@@ -24,9 +24,9 @@ class Range(msgspec.Struct, frozen=True):
 
     def __call__(self, value: float) -> None:
         if value < self.low:
-            raise InvalidValueError(f"Value must be at least {self.low}")
+            raise InvalidValueError(f"{OUT_OF_BOUNDS} at least {self.low}")
         if self.high is not None and value > self.high:
-            raise InvalidValueError(f"Value must be no more than {self.high}")
+            raise InvalidValueError(f"{OUT_OF_BOUNDS} no more than {self.high}")
 
     def __str__(self) -> str:
         return f"[{self.low},...]" if self.high is None else f"[{self.low},...,{self.high}]"
@@ -69,7 +69,7 @@ class RangeOr(msgspec.Struct, frozen=True):
 
     def __call__(self, value: int) -> None:
         if value != self.otherwise and not self.low <= value <= self.high:
-            raise InvalidValueError(f"Value must be between {self.low} and {self.high}, or {self.otherwise}")
+            raise InvalidValueError(f"{OUT_OF_BOUNDS} between {self.low} and {self.high}, or {self.otherwise}")
 
     def __str__(self) -> str:
         return f"[{self.low},...,{self.high}] or {self.otherwise}"

@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 
 NOT_A_NUMBER = "Not a number of type"
+OUT_OF_BOUNDS = "Value must be"
 
 
 class TypeCode(IntEnum):
@@ -59,7 +60,7 @@ _UNITS = {
 def invalid_value(name: str, text: str, error: InvalidValueError, *, sensitive: bool = False) -> str:
     """Return what a client is told about an invalid value: Kafka's `ConfigException`, which programs search for text.
 
-    A text that is no number is also answered with the unit of the property and an example.
+    A text that is no number, or out of bounds, is also answered with the unit of the property and an example.
     """
     if error.value == "":  # an item of a list: Kafka's `ValidList`
         return f"Configuration '{name}' values must not be empty."
@@ -69,7 +70,8 @@ def invalid_value(name: str, text: str, error: InvalidValueError, *, sensitive: 
 
 def problem_of(name: str, error: InvalidValueError) -> str:
     """Return the message of `error`, with the unit and an example if the property `name` is a number."""
-    unit = _UNITS.get(name.rsplit(".", 1)[-1]) if str(error).startswith(NOT_A_NUMBER) else None
+    is_about_a_number = str(error).startswith((NOT_A_NUMBER, OUT_OF_BOUNDS))
+    unit = _UNITS.get(name.rsplit(".", 1)[-1]) if is_about_a_number else None
     return f"{error}; write a number of {unit}" if unit else str(error)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odradek.client.cli import fail
 from odradek.client.cli.admin_command import status_of, with_admin
-from odradek.client.cli.arguments.argument_types import named, positive
+from odradek.client.cli.arguments.argument_types import milliseconds, named
 from odradek.client.cli.arguments.command_parser import CommandParser
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments
 from odradek.client.cli.output.tables import add_json_argument, print_json, print_rows
@@ -38,7 +38,7 @@ def add_arguments(parser: CommandParser) -> None:
         add_json_argument(action)
     actions["brokers"].add_argument(
         "--timeout-ms",
-        type=positive,
+        type=milliseconds,
         default=5000,
         metavar="MS",
         help="how long to wait for the answer of each broker (default: %(default)s)",

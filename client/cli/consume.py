@@ -11,7 +11,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.cli import UsageError
-from odradek.client.cli.arguments.argument_types import assignment, named, not_negative, positive
+from odradek.client.cli.arguments.argument_types import assignment, milliseconds, named, not_negative, positive
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, add_topic_argument
 from odradek.client.cli.arguments.times import timestamp
 from odradek.client.cli.reading_range import ReadingRange, start
@@ -61,7 +61,7 @@ def _add_range_arguments(group: argparse._ArgumentGroup) -> None:
         help="wait for new records; --no-follow ends at the present end (default: follow, unless an end is given)",
     )
     group.add_argument("--max-messages", type=positive, metavar="N", help="end after this many records")
-    group.add_argument("--timeout-ms", type=positive, metavar="MS", help="end after this time without a record")
+    group.add_argument("--timeout-ms", type=milliseconds, metavar="MS", help="end after this time without a record")
     group.add_argument(
         "--filter",
         action="append",

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, cast
 
 from odradek.client.cli import FAILED, fail
-from odradek.client.cli.arguments.argument_types import positive
+from odradek.client.cli.arguments.argument_types import milliseconds
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, client_settings
 from odradek.client.cli.output.tables import add_json_argument, print_json
 from odradek.client.cli.output.terminal import GREEN, RED, YELLOW, paint
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection_arguments(parser)
     parser.add_argument(
         "--timeout-ms",
-        type=positive,
+        type=milliseconds,
         default=5000,
         metavar="MS",
         help="for each step: a name, a connection, an answer (default: %(default)s)",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.client.cli import UsageError, fail
 from odradek.client.cli.admin_command import status_of, with_admin
-from odradek.client.cli.arguments.argument_types import named, not_negative
+from odradek.client.cli.arguments.argument_types import named, not_negative, number_of
 from odradek.client.cli.arguments.command_parser import CommandParser
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments
 from odradek.client.cli.arguments.times import now_ms
@@ -59,7 +59,7 @@ def add_arguments(parser: CommandParser) -> None:
 def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--duration-filter",
-        type=not_negative,
+        type=number_of("milliseconds, such as 60000", 0),
         metavar="MS",
         help="leave out transactions that are open for less time",
     )
@@ -80,7 +80,7 @@ def _add_search_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-transaction-timeout",
-        type=not_negative,
+        type=number_of("minutes, such as 15", 0),
         default=15,
         metavar="MINUTES",
         help="only transactions whose last record is older; that of the brokers (default: %(default)s)",

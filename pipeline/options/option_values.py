@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, cast
 
-from odradek.client.config import IsolationLevel
+from odradek.client.config import IsolationLevel, number_of
 
 _UNITS_MS: Final = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -37,7 +37,7 @@ def number(options: Mapping[str, str], name: str, least: int) -> int | None:
     if text is None:
         return None
     if not text.strip().isdecimal() or int(text) < least:
-        raise ValueError(f"{name} is {text!r}: it must be a number, at least {least}")
+        raise ValueError(f"{name} is {text!r}: write {number_of(name)}, at least {least}")
     return int(text)
 
 

@@ -57,7 +57,7 @@ def test_an_ipv6_address_is_written_in_brackets() -> None:
         ({"compression_type": "gzip", "compression_level": 10}, "compression_level is 10. gzip has the levels 1 to 9"),
         ({"compression_type": "lz4", "compression_level": 0}, "compression_level is 0. lz4 has the levels 1 to 17"),
         ({"compression_type": "zstd", "compression_level": 23}, "zstd has the levels -131072 to 22"),
-        ({"linger_ms": -1}, "linger_ms is -1. give a number, at least 0"),
+        ({"linger_ms": -1}, "linger_ms is -1. give a number of milliseconds, such as 1000, at least 0"),
         ({"batch_size": "16k"}, "batch_size is '16k'"),
         ({"max_in_flight": 0}, "max_in_flight is 0"),
         ({"delivery_timeout_ms": 1000}, "at least request_timeout_ms"),

@@ -125,6 +125,14 @@ def test_a_client_is_told_kafkas_words_and_the_unit(kind: Type[Any], name: str, 
     assert invalid_value(name, text, error.value) == f"Invalid value {text} for configuration {name}: {problem}"
 
 
+def test_a_client_is_told_the_unit_of_a_number_that_is_out_of_bounds() -> None:
+    with pytest.raises(InvalidValueError) as error:
+        at_least(14)(5)
+    problem = "Value must be at least 14; write a number of bytes, such as 1048576"
+    assert invalid_value("segment.bytes", "5", error.value).endswith(f"segment.bytes: {problem}")
+    assert invalid_value("partitions", "5", error.value).endswith("partitions: Value must be at least 14")
+
+
 def test_a_secret_is_not_told_and_one_item_of_a_list_is() -> None:
     assert invalid_value("a", "s", InvalidValueError("no"), sensitive=True) == (
         "Invalid value [hidden] for configuration a: no"

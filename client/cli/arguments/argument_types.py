@@ -6,6 +6,7 @@ argparse prints the message of ArgumentTypeError behind the flag's name and exit
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 
 def positive(text: str) -> int:
@@ -22,6 +23,20 @@ def not_negative(text: str) -> int:
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text} is below 0")
     return number
+
+
+def number_of(unit: str, least: int) -> Callable[[str], int]:
+    """Return the type of a number from `least` on; `unit` is its unit with an example: "minutes, such as 15"."""
+
+    def parse(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {unit}{', and above 0' if least else ''}")
+        return int(text)
+
+    return parse
+
+
+milliseconds = number_of("milliseconds, such as 3000", 1)
 
 
 def named(text: str) -> str:

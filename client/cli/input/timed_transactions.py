@@ -21,7 +21,7 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from odradek.client.cli.arguments.argument_types import named, positive
+from odradek.client.cli.arguments.argument_types import milliseconds, named
 
 if TYPE_CHECKING:
     from odradek.client.producer.producer import Producer
@@ -32,7 +32,7 @@ def add_transaction_arguments(parser: argparse.ArgumentParser | argparse._Argume
     parser.add_argument("--transactional-id", type=named, metavar="ID", help="send in transactions of this id")
     parser.add_argument(
         "--transaction-duration-ms",
-        type=positive,
+        type=milliseconds,
         metavar="MS",
         help=f"commit a transaction after this time (default: {default})",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from odradek.client.cli.arguments.argument_types import not_negative, positive
+from odradek.client.cli.arguments.argument_types import milliseconds, not_negative, number_of, positive
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, add_topic_argument
 from odradek.client.cli.output.tables import add_json_argument
 
@@ -20,13 +20,13 @@ def add_perf_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--reporting-interval",
-        type=positive,
+        type=milliseconds,
         default=5000,
         metavar="MS",
         help="print a line this often (default: %(default)s)",
     )
     parser.add_argument(
-        "--timeout-ms", type=positive, default=10000, metavar="MS", help="give up after this time without a record"
+        "--timeout-ms", type=milliseconds, default=10000, metavar="MS", help="give up after this time without a record"
     )
     add_json_argument(parser)
 
@@ -45,7 +45,7 @@ def add_sending_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _record_size(text: str) -> int:
-    size = positive(text)
+    size = number_of("bytes, such as 1000", 1)(text)
     if size > _LARGEST_RECORD:
         raise argparse.ArgumentTypeError(f"{text} bytes are more than any broker accepts in a request")
     return size

@@ -80,6 +80,20 @@ async def test_the_version_is_that_of_the_package() -> None:
             ("configs", "alter", "--topic", "t", "--delete-config", ","),
             "argument --delete-config: ',' names no property",
         ),
+        (("consume", "--topic", "t", "--timeout-ms", "5s"), "'5s' is not a number of milliseconds, such as 3000"),
+        (
+            ("consume", "--topic", "t", "--timeout-ms", "0"),
+            "'0' is not a number of milliseconds, such as 3000, and above 0",
+        ),
+        (("transactions", "list", "--duration-filter", "1m"), "'1m' is not a number of milliseconds, such as 60000"),
+        (
+            ("transactions", "find-hanging", "--topic", "t", "--max-transaction-timeout", "1h"),
+            "'1h' is not a number of minutes, such as 15",
+        ),
+        (
+            ("perf", "produce", "--topic", "t", "--num-records", "1", "--record-size", "1kB"),
+            "'1kB' is not a number of bytes, such as 1000",
+        ),
         (("groups", "list", "--state", "stable,Foo"), "argument --state: there is no Foo: there are Prep"),
         (("groups", "list", "--type", "Foo"), "argument --type: there is no Foo: there are classic, consumer, "),
         (("produce", "--topic", "t", "--timestamp", "-5"), "argument --timestamp: '-5' is not a time"),

@@ -148,7 +148,7 @@ async def test_settings_come_from_a_file_and_from_flags(bootstrap: str, make_top
     file.write_text("# a comment\nlinger.ms = 0\nclient.id=7\nmax.request.size=1000\n")
     to = ("produce", "--bootstrap-server", bootstrap, "--topic", topic, "--command-config", str(file))
     _, err = await run(*to, stdin=b"x" * 2000, status=1)
-    assert "2000 bytes, and max_request_size is 1000" in err.replace("2001 bytes", "2000 bytes")
+    assert "2000 bytes, and max.request.size is 1000" in err.replace("2001 bytes", "2000 bytes")
     await run(*to, "--command-property", "max.request.size=100000", stdin=b"x" * 2000)
     _, err = await run(*to, "--command-property", "linger=3", stdin=b"x", status=1)
     assert err.startswith("error: configure the client: there is no property linger.")
@@ -166,7 +166,7 @@ async def test_settings_come_from_a_file_and_from_flags(bootstrap: str, make_top
         ),
         ("sasl.mechanisms=PLAIN", "there is no property sasl.mechanisms. Did you mean sasl.mechanism?"),
         ("sasl.login.callback.handler.class=my.Own", "there is no property sasl.login.callback.handler.class."),
-        ("security.protocol=SASL_SSL", "sasl_mechanism is not set. choose one of PLAIN"),
+        ("security.protocol=SASL_SSL", "sasl.mechanism is not set. choose one of PLAIN"),
         ("key.serializer=json", "there is no property key.serializer. docs/client.md lists"),
     ],
 )

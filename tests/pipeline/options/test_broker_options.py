@@ -119,3 +119,16 @@ def test_the_timeout_of_connecting_is_that_of_kafkas_consumer_or_producer() -> N
     assert batch_read_options(given).cluster.timeout_ms == 7000
     assert write_options(given).cluster.timeout_ms == 9000
     assert batch_read_options(READ).cluster.timeout_ms == write_options(BROKER).cluster.timeout_ms == 60_000
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("kafka.max.partition.fetch.bytes", "a number of bytes, such as 1048576"),
+        ("kafka.request.timeout.ms", "a number of milliseconds, such as 1000"),
+        ("minPartitions", "a number"),
+    ],
+)
+def test_a_number_that_is_none_is_answered_with_its_unit(name: str, unit: str) -> None:
+    with pytest.raises(ValueError, match=f"{name.lower()} is '1x': write {unit}, at least [01]$"):
+        batch_read_options(READ | {name: "1x"})

@@ -46,7 +46,7 @@ class UnsecuredSettings(msgspec.Struct, frozen=True):
 
         skew = option("AllowableClockSkewMs", "0")
         if not skew.isascii() or not skew.isdigit() or len(skew) > 10:
-            raise ValueError("unsecuredValidatorAllowableClockSkewMs is not a number of milliseconds")
+            raise ValueError("unsecuredValidatorAllowableClockSkewMs is not a number of milliseconds, such as 30000")
         return cls(
             option("PrincipalClaimName", "sub"),
             option("ScopeClaimName", "scope"),
