@@ -16,6 +16,7 @@ from typing import Final
 
 from odradek.broker.explain.events import TraceEvent
 from odradek.broker.explain.repetitions import Repetitions
+from odradek.protocol.plural import pluralize
 
 MOST_WAITING: Final = 5000
 CLOSE_SECONDS: Final = 1.0
@@ -71,7 +72,9 @@ class Printer:
     def _about_dropped(self) -> str:
         with self._lock:
             dropped, self._dropped = self._dropped, 0
-        return f"… {dropped} events were dropped: the output is too slow\n" if dropped else ""
+        return (
+            f"… {pluralize(dropped, 'event was', 'events were')} dropped: the output is too slow\n" if dropped else ""
+        )
 
     def _write(self, text: str) -> None:
         data = memoryview(text.encode(errors="replace"))

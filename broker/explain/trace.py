@@ -31,6 +31,7 @@ from odradek.broker.explain.transitions import (
     observe_transactions,
     transaction_transition,
 )
+from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from odradek.broker.broker import Broker
@@ -128,7 +129,7 @@ class Trace:
     def __str__(self) -> str:
         lines = [line for event in tuple(self.events) for line in event_lines(event)]
         if self.dropped:
-            lines.insert(0, f"… {self.dropped} earlier events were dropped")
+            lines.insert(0, f"… {pluralize(self.dropped, 'earlier event was', 'earlier events were')} dropped")
         return "\n".join(lines)
 
     def _record(self, event: Any) -> None:

@@ -25,6 +25,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from odradek.broker.storage.disk.descriptors import DescriptorCache
+from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import (
     BATCH_HEADER_SIZE,
     LOG_OVERHEAD,
@@ -171,7 +172,9 @@ def scan_heads(
         batch = _parse_head(path, window, at, position)
         size = batch.size
         if position + size > end:
-            raise CorruptBatchError(path, position, f"a batch of {size} bytes where {end - position} remain")
+            raise CorruptBatchError(
+                path, position, f"a batch of {pluralize(size, 'byte')} where {end - position} remain"
+            )
         yield batch, window, at
         position += size
 
@@ -193,7 +196,9 @@ def read_whole_batches(
         batch = _parse_head(path, head, at if head is chunk else 0, position)
         size = batch.size
         if position + size > end:
-            raise CorruptBatchError(path, position, f"a batch of {size} bytes where {end - position} remain")
+            raise CorruptBatchError(
+                path, position, f"a batch of {pluralize(size, 'byte')} where {end - position} remain"
+            )
         if at + size > len(chunk):
             length = min(max(_CHUNK, size), end - position)
             chunk, chunk_start, at = _read_chunk(descriptors, path, position, length), position, 0
@@ -235,7 +240,7 @@ def _read(descriptors: DescriptorCache, path: str, position: int, length: int) -
     finally:
         descriptors.unpin(descriptor)
     if len(data) != length:
-        raise CorruptBatchError(path, position, f"the file ends where {length} bytes should follow")
+        raise CorruptBatchError(path, position, f"the file ends where {pluralize(length, 'byte')} should follow")
     return data
 
 

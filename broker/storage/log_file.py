@@ -22,6 +22,7 @@ from odradek.broker.storage.disk.disk_errors import is_transient
 from odradek.broker.storage.disk.files import BytesLike
 from odradek.broker.storage.index.position_cache import PositionCache
 from odradek.broker.storage.log_slice import LogSlice
+from odradek.protocol.plural import pluralize
 from odradek.protocol.records.batch_header import BatchHeader
 
 
@@ -40,7 +41,7 @@ class LogFile:
         self.size = size
 
     def __repr__(self) -> str:
-        return f"{self.path} of {self.size} bytes"
+        return f"{self.path} of {pluralize(self.size, 'byte')}"
 
     # ---------------------------------------------------------------------------------------------------------- writing
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from odradek.broker.config.workers import NODE_IDS_APART, node_id
 from odradek.broker.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.protocol.plural import pluralize
 
 
 class SpreadRefusedError(Exception):
@@ -106,7 +107,7 @@ def _several(topic: TopicImage, index: int, here: Sequence[int], count: int) -> 
     leaving = [worker for worker in here if worker >= count]
     if len(leaving) > len(free):
         raise SpreadRefusedError(
-            f"{topic.name}-{index} has {len(here)} replicas on this machine, more than num.workers = {count}: reassign"
-            " it to fewer of its brokers first"
+            f"{topic.name}-{index} has {pluralize(len(here), 'replica')} on this machine,"
+            f" more than num.workers = {count}: reassign it to fewer of its brokers first"
         )
     return dict(zip(leaving, free, strict=False))

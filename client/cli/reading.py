@@ -18,6 +18,7 @@ from odradek.client.cli.reading_range import Bounds, ReadingRange, find_bounds
 from odradek.client.cli.record_filter import Condition
 from odradek.client.consumer.consumer import Consumer
 from odradek.client.record import ConsumerRecord, TopicPartition
+from odradek.protocol.plural import pluralize
 
 _CHUNK = 500  # records that are printed at once
 _LOOK_MS = 100
@@ -77,7 +78,7 @@ class Reading:
             raise
         finally:
             self._progress.clear()
-            print(f"Processed a total of {self.count} messages", file=sys.stderr)
+            print(f"Processed a total of {pluralize(self.count, 'message')}", file=sys.stderr)
 
     async def _print(self, max_messages: int | None, timeout_ms: int | None) -> None:
         timeout = None if timeout_ms is None else timeout_ms / 1000

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from odradek.protocol.plural import pluralize
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("archive", metavar="FILE.zip", type=Path, help="the archive to write")
@@ -19,5 +21,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.archive.exists() and not arguments.overwrite:
         raise JobError(f"{arguments.archive} exists; --overwrite replaces it")
     count = write_archive(arguments.archive)
-    print_status(f"{arguments.archive}: {count} modules")
+    print_status(f"{arguments.archive}: {pluralize(count, 'module')}")
     return 0

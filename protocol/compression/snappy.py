@@ -23,6 +23,7 @@ from snappy import uncompress as decompress_raw
 
 from odradek.protocol.buffer import Buffer
 from odradek.protocol.errors import DecompressionLimitError, RemoteProtocolError
+from odradek.protocol.plural import pluralize
 from odradek.protocol.uvarint import uvarint_rest
 
 _MAGIC: Final = b"\x82SNAPPY\x00"
@@ -61,7 +62,7 @@ def decompress(data: Buffer, max_size: int) -> bytes:
         start = position + _LENGTH.size
         length = _LENGTH.unpack_from(view, position)[0]
         if not 0 <= length <= len(view) - start:
-            raise RemoteProtocolError(f"a snappy block of {length} bytes where {len(view) - start} remain")
+            raise RemoteProtocolError(f"a snappy block of {pluralize(length, 'byte')} where {len(view) - start} remain")
         position = start + length
         block = _decompress_block(view[start:position], left, max_size)
         left -= len(block)

@@ -95,7 +95,7 @@ def magic_of(buffer: Buffer, position: int = 0) -> int:
     Raises RemoteProtocolError if the buffer ends before it.
     """
     if position + MAGIC_POSITION >= len(buffer):
-        raise RemoteProtocolError(f"a batch of records has more than {len(buffer) - position} bytes")
+        raise RemoteProtocolError(f"a batch of records has more than {pluralize(len(buffer) - position, 'byte')}")
     magic = buffer[position + MAGIC_POSITION]
     return magic - 256 if magic > 127 else magic
 

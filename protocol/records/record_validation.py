@@ -71,7 +71,9 @@ def validate_records(
     except IndexError:
         raise RemoteProtocolError("a batch ends inside a record") from None
     if end != len(data):
-        raise RemoteProtocolError(f"{len(data) - end} bytes follow the last record of a batch")
+        raise RemoteProtocolError(
+            f"{pluralize(len(data) - end, 'byte follows', 'bytes follow')} the last record of a batch"
+        )
     if require_keys and keyless_count:
         raise KeylessRecordsError(keyless_count, keyless)
     base = header.base_timestamp
@@ -121,7 +123,7 @@ def _walk(  # noqa: C901, PLR0912, PLR0915
             length, at = read_varint(data, at)
         end = at + length
         if length < 0 or end > size:
-            raise RemoteProtocolError(f"a record of {length} bytes where {size - at} remain")
+            raise RemoteProtocolError(f"a record of {pluralize(length, 'byte')} where {size - at} remain")
         # attributes, timestamp delta
         at += 1
         byte = data[at]
@@ -187,5 +189,5 @@ def _walk(  # noqa: C901, PLR0912, PLR0915
         # headers
         at = skip_headers(data, at, end) if data[at] else at + 1
         if at != end:
-            raise RemoteProtocolError(f"a record takes {at - end} bytes more than its length says")
+            raise RemoteProtocolError(f"a record takes {pluralize(at - end, 'byte')} more than its length says")
     return at, largest, largest_index, smallest, keyless_count, keyless

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hmac
 from typing import Final
 
+from odradek.protocol.plural import pluralize
 from odradek.protocol.sasl import scram
 from odradek.protocol.sasl.errors import SaslRefusedError, UntrustedServerError
 from odradek.protocol.sasl.scram_messages import (
@@ -69,7 +70,7 @@ class ScramClient:
             raise UntrustedServerError("the server's nonce does not continue the client's")
         if not scram.MINIMUM_ITERATIONS <= theirs.iterations <= MAXIMUM_CLIENT_ITERATIONS:
             raise UntrustedServerError(
-                f"the server asks for {theirs.iterations} iterations; {scram.MINIMUM_ITERATIONS} to"
+                f"the server asks for {pluralize(theirs.iterations, 'iteration')}; {scram.MINIMUM_ITERATIONS} to"
                 f" {MAXIMUM_CLIENT_ITERATIONS} are accepted"
             )
         salted = scram.salted_password(self._mechanism, self._password, theirs.salt, theirs.iterations)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hmac
 from typing import Final
 
+from odradek.protocol.plural import pluralize
 from odradek.protocol.sasl.scram import DEFAULT_ITERATIONS, ScramCredential, ScramMechanism
 
 SECRET_BYTES: Final = 32
@@ -29,7 +30,9 @@ class UnknownUsers:
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) < SECRET_BYTES:
-            raise ValueError(f"the secret of unknown users has {len(secret)} bytes, and needs {SECRET_BYTES}")
+            raise ValueError(
+                f"the secret of unknown users has {pluralize(len(secret), 'byte')}, and needs {SECRET_BYTES}"
+            )
         self._secret = secret
         self._stored_key = self._derive("stored key")
         self._server_key = self._derive("server key")

@@ -15,6 +15,7 @@ import struct
 from typing import ClassVar, NamedTuple
 
 from odradek.broker.storage.index.index_file import CorruptIndexError, IndexFile
+from odradek.protocol.plural import pluralize
 
 _ENTRY = struct.Struct(">ii")
 _OFFSET = struct.Struct(">i")
@@ -44,7 +45,9 @@ class OffsetIndex(IndexFile):
             first, last = self.entry(0), self.entry(self.count - 1)
             ascending = self.count == 1 or (last.offset > first.offset and last.position > first.position)
             if not ascending or first.offset < self.base_offset or not 0 <= last.position < log_size:
-                raise CorruptIndexError(f"{self.path} goes from {first} to {last} in a log of {log_size} bytes")
+                raise CorruptIndexError(
+                    f"{self.path} goes from {first} to {last} in a log of {pluralize(log_size, 'byte')}"
+                )
 
     def entry(self, slot: int) -> OffsetPosition:
         return self._decode(self.read_entry(slot))

@@ -20,6 +20,7 @@ from typing import Final
 
 from odradek.broker.testing.faults import arguments
 from odradek.broker.testing.faults.rule import Rule
+from odradek.protocol.plural import pluralize
 
 __tracebackhide__ = True  # pytest shows the line of the test, and none of this module
 
@@ -63,7 +64,7 @@ class DiskFull(DiskRule):
 
     def __init__(self, after: int, path: str | None, *, optional: bool) -> None:
         self._left = arguments.whole_number("after", after, 0)
-        super().__init__(f"fill the disk after {after} bytes", (WRITE,), path, optional=optional)
+        super().__init__(f"fill the disk after {pluralize(after, 'byte')}", (WRITE,), path, optional=optional)
 
     def meet(self, size: int) -> float:
         with self._lock:

@@ -100,7 +100,7 @@ class Report:
     def _line(self, measured: Measured, digits: int) -> str:
         seconds, latencies = measured.seconds, measured.latencies
         line = (
-            f"{measured.records} records {self._verb}, {measured.records / seconds:.1f} records/sec"
+            f"{pluralize(measured.records, 'record')} {self._verb}, {measured.records / seconds:.1f} records/sec"
             f" ({measured.bytes / seconds / _MB:.2f} MB/sec)"
         )
         if not latencies.count:

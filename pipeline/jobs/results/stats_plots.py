@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odradek.protocol.plural import pluralize
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -90,6 +92,6 @@ def _skew(axes: Axes, keys: Row | None) -> None:
     axes.bar(range(1, len(shares) + 1), [100 * share for share in shares])
     title = "% of records by key, the 100 most frequent"
     if keys is not None and keys["is_estimate"]:
-        title += f"\n(an estimate: samples with {keys['keys']} keys)"
+        title += f"\n(an estimate: samples with {pluralize(keys['keys'], 'key')})"
     axes.set_title(title)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

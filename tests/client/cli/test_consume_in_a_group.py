@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from odradek.protocol.plural import pluralize
 from tests.client.cli.commands import run, run_json, start
 from tests.client.conftest import MakeTopic
 
@@ -33,7 +34,7 @@ async def test_a_member_continues_at_the_committed_offsets(
     assert process.stdout is not None
     third = [(await process.stdout.readline()).rstrip() for _ in range(left)]
     process.send_signal(sent)
-    assert await process.communicate() == (b"", b"Processed a total of %d messages\n" % left)
+    assert await process.communicate() == (b"", f"Processed a total of {pluralize(left, 'message')}\n".encode())
     assert process.returncode == status
     everything = first + second + third
     assert len(everything) == len(set(everything))
@@ -67,7 +68,7 @@ async def test_members_share_the_partitions(bootstrap: str, make_topic: MakeTopi
         assert member.stdout is not None
         assert (await member.stdout.readline()).endswith(b"\tline\n")
         member.send_signal(signal.SIGINT)
-        assert (await member.communicate())[1] == b"Processed a total of 1 messages\n"
+        assert (await member.communicate())[1] == b"Processed a total of 1 message\n"
 
 
 @pytest.mark.parametrize(

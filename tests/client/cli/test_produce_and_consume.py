@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from odradek.client import Consumer, ConsumerRecord, Producer
+from odradek.protocol.plural import pluralize
 from tests.client.cli.commands import run
 from tests.client.conftest import MakeTopic
 
@@ -65,7 +66,7 @@ async def test_ranges_formats_and_filters(bootstrap: str, make_topic: MakeTopic)
 
     async def consume(*arguments: str) -> list[str]:
         out, err = await run("consume", "--bootstrap-server", bootstrap, "--topic", topic, *arguments)
-        assert err == f"Processed a total of {len(out)} messages\n"
+        assert err == f"Processed a total of {pluralize(len(out), 'message')}\n"
         return [line.decode() for line in out]
 
     assert await consume("--from-beginning", "--no-follow") == [str(number) for number in range(20)]

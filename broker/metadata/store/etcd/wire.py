@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from odradek.broker.metadata.store.store import StoreError
+from odradek.protocol.plural import pluralize
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MOST_VARINT_BYTES = 10
@@ -74,7 +75,9 @@ def fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
         else:
             raise MalformedMessageError(f"field {number} has the unknown type {kind}")
         if length > end - position:
-            raise MalformedMessageError(f"field {number} of {length} bytes exceeds the message of {end} bytes")
+            raise MalformedMessageError(
+                f"field {number} of {pluralize(length, 'byte')} exceeds the message of {pluralize(end, 'byte')}"
+            )
         position += length
         if kind == _BYTES:
             yield number, 0, message[position - length : position]

@@ -16,6 +16,7 @@ from typing import Final, cast
 
 from odradek.broker.metadata.store.shared.messages import MalformedMessageError
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.protocol.plural import pluralize
 
 _LOG = StructuredLogger(__name__)
 
@@ -155,5 +156,5 @@ class FramedConnection(asyncio.Protocol):
 def _length(prefix: bytes | bytearray) -> int:
     length = int.from_bytes(prefix)
     if length > MAX_FRAME_BYTES:
-        raise MalformedMessageError(f"a frame of {length} bytes")
+        raise MalformedMessageError(f"a frame of {pluralize(length, 'byte')}")
     return length
