@@ -39,7 +39,13 @@ from odradek.broker.metadata.producer_id_blocks import skip_known_ids
 from odradek.broker.metadata.registration import advertised_listeners
 from odradek.broker.metadata.store.sqlite import SqliteStore
 from odradek.broker.metadata.store.store import MetadataStore
-from odradek.broker.metrics.collectors.broker_gauges import RECOVERY, RUNNING, STOPPING, BrokerGauges
+from odradek.broker.metrics.collectors.broker_gauges import (
+    RECOVERY,
+    RUNNING,
+    STOPPING,
+    VOLUMES_REFRESH_MS,
+    BrokerGauges,
+)
 from odradek.broker.metrics.collectors.group_lag import LAG_REFRESH_MS, GroupLag
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.replication.appends.disk_threads import DiskThreads
@@ -281,6 +287,7 @@ class Run:
             tasks.every("leader balance", interval_ms, partial(balance_leaders, self.services.metadata))
         if config.metrics_port >= 0:
             tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
+            tasks.every("log directories", VOLUMES_REFRESH_MS, self._gauges.refresh_volumes, first_ms=0)
 
     def _why_not_ready(self) -> str | None:
         if self.failed.is_set():

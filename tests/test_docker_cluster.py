@@ -225,3 +225,15 @@ def test_an_alert_has_a_severity_and_names_only_labels_that_it_keeps() -> None:
         kept = re.match(r"(?:sum|max) by \(([^)]*)\)", rule["expr"])
         named = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
         assert named <= (set(kept[1].split(", ")) if kept else {"instance", "job"}), rule["alert"]
+
+
+@pytest.mark.parametrize(
+    ("alert", "series"),
+    [
+        ("LogDirectoryFilling", {"odradek_log_directory_free_bytes", "odradek_log_directory_size_bytes"}),
+        ("LogDirectoryFull", {"odradek_log_directory_free_bytes", "odradek_log_directory_size_bytes"}),
+    ],
+)
+def test_what_an_operator_must_hear_of_has_an_alert(alert: str, series: set[str]) -> None:
+    [rule] = [rule for rule in alerts() if rule["alert"] == alert]
+    assert set(re.findall(r"\b(?:kafka|odradek)_\w+", rule["expr"])) == series

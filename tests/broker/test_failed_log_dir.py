@@ -12,7 +12,8 @@ from odradek.broker.broker import Broker
 from odradek.broker.coordinator.runtime import runtime
 from odradek.broker.replication import partitions
 from odradek.broker.startup.machine import Machine
-from odradek.broker.storage.disk.files import OsFiles
+from odradek.broker.storage.disk.files import OsFiles, Volume
+from odradek.broker.testing.movable_clock import MovableClock
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.handlers.group_members import GroupMember, find_coordinator
@@ -38,6 +39,19 @@ class FewFiles(OsFiles):
             self.unreadable -= 1
             raise OSError(12, "Cannot allocate memory")
         return super().open(path, create=create)
+
+
+class SizedFiles(OsFiles):
+    """A disk whose directories are in file systems of these sizes, by their names."""
+
+    def __init__(self) -> None:
+        self.volumes = {"a": Volume(1000, 250), "b": Volume(2000, 1990)}
+        self.error: OSError | None = None
+
+    def volume(self, path: str) -> Volume:
+        if self.error is not None:
+            raise self.error
+        return self.volumes[Path(path).name]
 
 
 def properties(path: Path) -> dict[str, str]:
@@ -91,6 +105,36 @@ async def test_a_failed_directory_affects_only_its_partitions(tmp_path: Path) ->
             row = await fetch_row(wire, "t", partition=partition)
             assert values_in(row) == [b"%d" % partition], "what was acknowledged is found again"
             assert (await produce(wire, "t", batch(b"again"), partition)).base_offset == 1
+
+
+async def test_the_free_space_of_each_directory_is_a_metric(tmp_path: Path) -> None:
+    clock, files = MovableClock(), SizedFiles()
+
+    async def sizes(broker: Broker) -> list[str]:
+        return sorted(
+            line.removeprefix("odradek_log_directory_").replace(f"{tmp_path}/", "")
+            for line in (await scraped(broker)).splitlines()
+            if line.startswith("odradek_log_directory_")
+        )
+
+    machine = Machine(new_files=lambda: files)
+    async with Broker(properties(tmp_path), clock=clock, machine=machine) as broker:
+        await clock.advance(seconds=1)
+        total = ['size_bytes{logDirectory="a"} 1000.0', 'size_bytes{logDirectory="b"} 2000.0']
+        assert await sizes(broker) == [
+            'free_bytes{logDirectory="a"} 250.0',
+            'free_bytes{logDirectory="b"} 1990.0',
+            *total,
+        ]
+        files.volumes["a"] = Volume(1000, 1)
+        await clock.advance(seconds=10)
+        after = ['free_bytes{logDirectory="a"} 1.0', 'free_bytes{logDirectory="b"} 1990.0', *total]
+        assert await sizes(broker) == after
+        files.error = OSError(12, "Cannot allocate memory")
+        await clock.advance(seconds=10)
+        assert await sizes(broker) == after, "a transient error changes nothing"
+        broker.log_dirs.directories[1].failure.fail("testing", FAILURE)
+        assert await sizes(broker) == [after[0], total[0]]
 
 
 async def test_a_partition_whose_log_cannot_be_created_is_retried(

@@ -27,7 +27,9 @@ from odradek.broker.replication.isr import effective_min_insync
 from odradek.broker.replication.partition import Partition
 from odradek.broker.request.services import Services
 from odradek.broker.storage.compaction.cleaner import Cleaner
+from odradek.broker.storage.disk.files import Volume
 from odradek.broker.storage.log_dirs import LogDirs
+from odradek.protocol.errors import KafkaError
 
 if TYPE_CHECKING:  # a broker alone has no fetchers, and does not import them
     from odradek.broker.replication.follower.fetchers import Fetchers
@@ -37,6 +39,9 @@ RECOVERY = 2
 RUNNING = 3
 STOPPING = 6
 """Kafka's BrokerState."""
+
+VOLUMES_REFRESH_MS = 10_000
+"""The interval of `BrokerGauges.refresh_volumes`."""
 
 _STORED_STATUSES = [status for status in Status if status < Status.DEAD]
 
@@ -51,6 +56,7 @@ class BrokerGauges:
         self._cleaner: Cleaner | None = None
         self._group_lag: GroupLag | None = None
         self._fetchers: Fetchers | None = None
+        self._volumes: dict[str, Volume] = {}
 
     def attach(self, services: Services, log_dirs: LogDirs, cleaner: Cleaner, group_lag: GroupLag) -> None:
         """Set the parts of the broker that the gauges are read from."""
@@ -65,6 +71,16 @@ class BrokerGauges:
         """Set the fetchers of a broker that may have others beside it."""
         self._fetchers = fetchers
 
+    async def refresh_volumes(self) -> None:
+        """Read the file systems of the log directories, on a thread: no scrape waits for a disk."""
+        assert self._services is not None  # `attach`
+        partitions = self._services.partitions
+        for log_dir in partitions.log_dirs:
+            try:
+                self._volumes[str(log_dir.path)] = await partitions.volume_of(log_dir)
+            except KafkaError:
+                continue  # it has failed, which has its own series, or is read again next time
+
     def read(self) -> Gauges:
         """Read all gauges; with a thousand partitions this takes a few milliseconds."""
         services, log_dirs = self._services, self._log_dirs
@@ -72,12 +88,14 @@ class BrokerGauges:
             return Gauges(broker_state=self.state)
         image = services.metadata.image
         purgatories = services.produce_purgatory, services.deletion_purgatory, services.fetch_purgatory
+        online = {str(each.path) for each in log_dirs.online}
         gauges = Gauges(
             broker_state=self.state,
             partition_count=len(services.partitions),
             access_rule_count=len(services.metadata.image.rules),
             offline_log_directories=len(log_dirs.offline),
             log_directories={str(each.path): each.failure.error is not None for each in log_dirs.directories},
+            volumes={path: volume for path, volume in self._volumes.items() if path in online},
             is_active_controller=_is_active_controller(services),
             metadata_frozen=services.metadata.why_frozen is not None,
             fetch_sessions=len(services.fetch_sessions),

@@ -31,6 +31,7 @@ from odradek.broker.metrics.collectors.gauge_values import (
 )
 from odradek.broker.metrics.counts.metrics import Metrics
 from odradek.broker.quotas.entities import CLIENT_KINDS
+from odradek.broker.storage.disk.files import Volume
 
 PAGE = "docs/metrics.md"
 
@@ -132,6 +133,7 @@ class _Example:
         return Gauges(
             partition_count=1,
             log_directories={"data": False},
+            volumes={"data": Volume(1, 1)},
             cleaner=cleaner,
             purgatory_sizes={"Fetch": 0},
             transactions=TransactionGauges({"Ongoing": 1}),

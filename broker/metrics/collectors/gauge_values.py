@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from odradek.broker.storage.disk.files import Volume
+
 
 class CleanerGauges(msgspec.Struct, frozen=True):
     """The state of compaction. `uncleanable`: the number of logs that it skips, and their bytes, by log directory."""
@@ -71,6 +73,7 @@ class Gauges(msgspec.Struct):
     offline_replicas: int = 0
     offline_log_directories: int = 0
     log_directories: dict[str, bool] = {}  # by path: True if it has failed
+    volumes: dict[str, Volume] = {}  # by path of a log directory: its file system
     producer_ids: int = 0
     is_active_controller: bool = False
     offline_partitions: int = 0

@@ -107,6 +107,7 @@ class JmxCollector(Collector):
         for path, has_failed in gauges.log_directories.items():
             directories.add_metric([path], has_failed)
         yield directories
+        yield from _volumes(gauges)
         idle = self._metrics.loop_idle
         text = "Share of time in which the event loop was idle."
         yield GaugeMetricFamily("kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", text, idle)
@@ -189,6 +190,16 @@ class JmxCollector(Collector):
             if partition.fetcher:
                 lag.add_metric([partition.fetcher, partition.topic, str(partition.partition)], partition.lag)
         yield lag
+
+
+def _volumes(gauges: Gauges) -> Iterator[Metric]:
+    prefix, labels = "odradek_log_directory_", ["logDirectory"]
+    free = GaugeMetricFamily(prefix + "free_bytes", "Bytes free for the broker where the directory is.", labels=labels)
+    size = GaugeMetricFamily(prefix + "size_bytes", "Bytes of the file system of the directory.", labels=labels)
+    for path, volume in gauges.volumes.items():
+        free.add_metric([path], volume.usable_bytes)
+        size.add_metric([path], volume.total_bytes)
+    yield from (free, size)
 
 
 def _cleaner(gauges: CleanerGauges) -> Iterator[Metric]:
