@@ -222,7 +222,7 @@ def test_an_alert_has_a_severity_and_names_only_labels_that_it_keeps() -> None:
     assert len({rule["alert"] for rule in alerts()}) == len(alerts())
     for rule in alerts():
         assert rule["labels"]["severity"] in ("warning", "critical")
-        kept = re.match(r"(?:sum|max) by \(([^)]*)\)", rule["expr"])
+        kept = re.match(r"(?:sum|max|min) by \(([^)]*)\)", rule["expr"])
         named = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
         assert named <= (set(kept[1].split(", ")) if kept else {"instance", "job"}), rule["alert"]
 
@@ -232,6 +232,18 @@ def test_an_alert_has_a_severity_and_names_only_labels_that_it_keeps() -> None:
     [
         ("LogDirectoryFilling", {"odradek_log_directory_free_bytes", "odradek_log_directory_size_bytes"}),
         ("LogDirectoryFull", {"odradek_log_directory_free_bytes", "odradek_log_directory_size_bytes"}),
+        ("ConsumerLag", {"kafka_topic_partition_current_offset", "kafka_consumergroup_current_offset"}),
+        ("CertificateExpires", {"odradek_tls_certificate_expiry_timestamp_seconds"}),
+        ("CertificateExpiresNow", {"odradek_tls_certificate_expiry_timestamp_seconds"}),
+        (
+            "FailedLogins",
+            {
+                "kafka_server_socket_server_metrics_failed_authentication_total",
+                "kafka_server_socket_server_metrics_failed_reauthentication_total",
+            },
+        ),
+        ("EtcdFilling", {"odradek_metadata_store_size_bytes", "odradek_metadata_store_quota_bytes"}),
+        ("EtcdFull", {"odradek_metadata_store_full_total"}),
     ],
 )
 def test_what_an_operator_must_hear_of_has_an_alert(alert: str, series: set[str]) -> None:

@@ -28,10 +28,10 @@ EXPECTED = Path(__file__).parent / "data" / "series.txt"
 TOPIC = "kafka_server_brokertopicmetrics_"
 GROUP = "kafka_consumergroup_group"
 ABSENT = re.compile(
-    "kafka_server_fetcherlagmetrics_consumerlag|odradek_tls_"
+    "kafka_server_fetcherlagmetrics_consumerlag|odradek_tls_|odradek_metadata_store_(size|quota)_bytes"
     "|kafka_server_(quota|produce|fetch|request|controllermutation)_"
 )
-"""The series of followers, of TLS and of clients with a quota: the broker under test has none of them."""
+"""The series of followers, of TLS, of etcd and of clients with a quota: the broker under test has none of them."""
 ADDED_BY_PROMETHEUS = {"job", "instance"}
 ERRORS = "kafka_network_requestmetrics_errors_total"
 

@@ -156,6 +156,7 @@ class _Example:
 def _example_collectors() -> dict[str, tuple[Collector, ...]]:
     metrics = Metrics()
     metrics.topic("orders")
+    metrics.metadata_store.size_bytes = metrics.metadata_store.quota_bytes = 1
     api = metrics.api("Produce")
     api.versions[0] = api.errors[0] = 1
     listener = metrics.listener("PLAINTEXT")

@@ -37,6 +37,7 @@ from odradek.broker.metrics.collectors.jmx_series import (
     GAUGES,
     LEADER_GAUGES,
     METADATA_STORE_COUNTERS,
+    METADATA_STORE_GAUGES,
     PARTITION_GAUGES,
     TOPIC_COUNTERS,
 )
@@ -120,6 +121,11 @@ class JmxCollector(Collector):
         counts = self._metrics.metadata_store
         for name, (attribute, text) in METADATA_STORE_COUNTERS.items():
             yield CounterMetricFamily(f"odradek_metadata_store_{name}", text, getattr(counts, attribute))
+        for name, text in METADATA_STORE_GAUGES.items():
+            family = GaugeMetricFamily(f"odradek_metadata_store_{name}", text)
+            if (value := getattr(counts, name)) > 0:
+                family.add_metric([], value)
+            yield family
         answered = times("odradek_metadata_store_timems", "Time until a server of the metadata store answered.")
         add_times(answered, {}, counts.answered)
         yield answered

@@ -67,6 +67,12 @@ METADATA_STORE_COUNTERS = {
 }
 """By the end of the name, after `odradek_metadata_store_`: the attribute of `MetadataStoreCounts`, and the help."""
 
+METADATA_STORE_GAUGES = {
+    "size_bytes": "Bytes of the database of the etcd server in use.",
+    "quota_bytes": "Bytes that the database of the etcd server in use may have; etcd 3.6 or later reports it.",
+}
+"""By the attribute of `MetadataStoreCounts`, which ends the name after `odradek_metadata_store_`: the help."""
+
 GAUGES = {
     "odradek_acls": ("access_rule_count", "Access rules of the cluster."),
     "kafka_server_kafkaserver_brokerstate": ("broker_state", "State of the broker; 3 is running."),

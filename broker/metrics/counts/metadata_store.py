@@ -21,4 +21,5 @@ class MetadataStoreCounts:
         self.sessions_lost = 0
         self.watch_restarts = 0  # streams of changes that ended, and were opened again
         self.compactions = 0  # watches whose changes the store had dropped: the metadata were read again
+        self.size_bytes = self.quota_bytes = 0  # of the server in use, when last read; 0: not known
         self.freezes = 0  # the store was found without this cluster, or older than before

@@ -88,6 +88,16 @@ async def test_the_metadata_store_s_requests_are_counted_with_their_times(scrape
     assert samples[of("odradek_metadata_frozen")] == 1
 
 
+async def test_the_size_of_the_metadata_store_is_a_series_if_it_is_known(scraped: Scraped) -> None:
+    size, quota = of("odradek_metadata_store_size_bytes"), of("odradek_metadata_store_quota_bytes")
+    assert not {size, quota} & (await scraped.samples()).keys()
+    scraped.metrics.metadata_store.size_bytes = 20_480
+    samples = await scraped.samples()
+    assert (samples[size], quota in samples) == (20_480, False)
+    scraped.metrics.metadata_store.quota_bytes = 2 << 30
+    assert (await scraped.samples())[quota] == 2 << 30
+
+
 async def test_fetches_are_counted_by_kind_of_fetcher_and_together(scraped: Scraped) -> None:
     for name, count, seconds in (("FetchConsumer", 3, 0.1), ("FetchFollower", 1, 0.9)):
         api = scraped.metrics.api(name)

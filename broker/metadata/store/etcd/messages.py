@@ -48,6 +48,14 @@ class WatchResponse(NamedTuple):
     changes: list[tuple[int, Change]]
 
 
+class Status(NamedTuple):
+    """A server: its version, the bytes of its database, and how many it may have; 0: not reported (before 3.6)."""
+
+    version: str
+    size_bytes: int
+    quota_bytes: int
+
+
 class Lease(NamedTuple):
     """`ttl`: the whole seconds that the server granted, or that remain; not positive: the lease has ended."""
 
@@ -143,9 +151,11 @@ def authenticate_response(message: bytes) -> str:
     return next((data.decode() for number, _, data in fields(message) if number == 2), "")
 
 
-def status_response(message: bytes) -> str:
-    """Return the version of the server."""
-    return next((data.decode(errors="replace") for number, _, data in fields(message) if number == 2), "")
+def status_response(message: bytes) -> Status:
+    found = {number: (value, data) for number, value, data in fields(message)}
+    absent = 0, b""
+    version, size, quota = (found.get(number, absent) for number in (2, 3, 12))
+    return Status(version[1].decode(errors="replace"), size[0], quota[0])
 
 
 def _key_range(prefix: bytes, start: bytes) -> bytes:

@@ -21,6 +21,8 @@ class EtcdOptions:
     """Seconds that one attempt at one endpoint may take."""
     heartbeat: float = 2.0
     """The most seconds between two keep-alives of a session."""
+    status_interval: float = 30.0
+    """Seconds between two readings of the size of etcd's database, while there is a session."""
     counts: MetadataStoreCounts = field(default_factory=MetadataStoreCounts, compare=False)
 
     @property

@@ -11,6 +11,7 @@ from odradek.broker.metadata.store.etcd.messages import (
     RANGE,
     STATUS,
     TXN,
+    Status,
     range_request,
     range_response,
     status_response,
@@ -51,6 +52,7 @@ class EtcdStore:
         self._clock = clock
         self._watches: set[EtcdWatch] = set()
         self._sessions: dict[int, EtcdSession] = {}
+        self._measuring: asyncio.Task[None] | None = None
 
     @property
     def counts(self) -> MetadataStoreCounts:
@@ -62,7 +64,7 @@ class EtcdStore:
         Raises `StoreUnreachableError` (try again), `StoreAccessError` for a wrong user, password or certificate, and
         `StoreFailedError` below 3.5, whose leases and watches have errors that lose data.
         """
-        version = status_response(await self.client.read(STATUS, b""))
+        version = (await self._read_status()).version
         release = _release(version)
         if release < _OLDEST:
             raise StoreFailedError(f"etcd has version {version}; version 3.6 or later is needed")
@@ -95,6 +97,8 @@ class EtcdStore:
         session = await EtcdSession.open(self.client, self._clock, ttl)
         self._sessions = {lease: each for lease, each in self._sessions.items() if not each.lost.is_set()}
         self._sessions[session.lease] = session
+        if self._measuring is None:
+            self._measuring = asyncio.get_running_loop().create_task(self._measure(), name="etcd's size")
         return session
 
     async def revoke(self, lease: int) -> None:
@@ -107,9 +111,28 @@ class EtcdStore:
         self.client.refuse_calls()
         for watch in self._watches:
             watch.close()
+        if self._measuring is not None:
+            self._measuring.cancel()
+            await asyncio.gather(self._measuring, return_exceptions=True)
         await asyncio.gather(*(watch.ended() for watch in self._watches))
         await asyncio.gather(*(session.close() for session in self._sessions.values()))
         await self.client.close()
+
+    async def _read_status(self) -> Status:
+        """Read the state of the server in use, and count the size of its database. Raises as `Client.read`."""
+        status = status_response(await self.client.read(STATUS, b""))
+        self.counts.size_bytes, self.counts.quota_bytes = status.size_bytes, status.quota_bytes
+        return status
+
+    async def _measure(self) -> None:
+        while True:
+            await asyncio.sleep(self.client.options.status_interval)
+            try:
+                await self._read_status()
+            except StoreFailedError:
+                return  # closed
+            except StoreError as error:  # the renewals of the session report it
+                _LOG.debug("size of etcd not read", reason=str(error))
 
     async def _range(self, prefix: bytes) -> tuple[list[KV], int]:
         """Read page after page at the revision of the first one."""

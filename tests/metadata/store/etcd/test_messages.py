@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from odradek.broker.metadata.store.etcd.messages import (
+    Status,
     authenticate_response,
     lease_response,
     range_request,
@@ -87,6 +88,13 @@ def test_a_lease_that_has_ended_has_no_time_left() -> None:
     assert lease_response(_header(9) + number_field(2, 77)) == (77, 0)
 
 
-def test_a_token_and_a_version_are_texts() -> None:
+def test_a_token_is_a_text() -> None:
     assert authenticate_response(_header(9) + bytes_field(2, b"token.1")) == "token.1"
-    assert status_response(_header(9) + bytes_field(2, b"3.6.16") + number_field(3, 20480)) == "3.6.16"
+
+
+def test_a_status_has_the_version_and_from_3_6_on_the_quota() -> None:
+    before = _header(9) + bytes_field(2, b"3.5.30") + number_field(3, 20480) + number_field(9, 8192)
+    assert status_response(before) == Status("3.5.30", 20480, 0)
+    alarms = bytes_field(8, b"memberID:1 alarm:NOSPACE ") + bytes_field(8, b"another")
+    after = _header(9) + bytes_field(2, b"3.6.16") + number_field(3, 4 << 30) + alarms + number_field(12, 2 << 30)
+    assert status_response(after) == Status("3.6.16", 4 << 30, 2 << 30)

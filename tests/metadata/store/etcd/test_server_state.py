@@ -12,7 +12,7 @@ import grpc.aio
 import pytest
 
 from odradek.broker.metadata.store.commit import commit
-from odradek.broker.metadata.store.etcd.messages import RANGE, STATUS
+from odradek.broker.metadata.store.etcd.messages import LEASE_GRANT, LEASE_KEEP_ALIVE, RANGE, STATUS
 from odradek.broker.metadata.store.etcd.store import EtcdStore
 from odradek.broker.metadata.store.etcd.wire import bytes_field, message_field, number_field
 from odradek.broker.metadata.store.store import Put, StoreError, StoreFailedError, StoreFullError, absent
@@ -51,8 +51,45 @@ async def serve() -> AsyncIterator[Callable[[dict[str, bytes]], object]]:
         yield serve
 
 
-def _status(version: str) -> dict[str, bytes]:
-    return {STATUS: bytes_field(2, version.encode()), RANGE: message_field(1, number_field(3, 7))}
+def _status(version: str, size: int = 0, quota: int = 0) -> dict[str, bytes]:
+    status = bytes_field(2, version.encode()) + number_field(3, size) + number_field(12, quota)
+    return {STATUS: status, RANGE: message_field(1, number_field(3, 7))}
+
+
+async def test_the_size_of_the_database_is_known_after_the_check(
+    serve: Callable[..., object], open_store: Open
+) -> None:
+    store = open_store(await serve(_status("3.6.16", 20_480, 2 << 30)))
+    assert (store.counts.size_bytes, store.counts.quota_bytes) == (0, 0)
+
+    await store.check_server(b"a")
+
+    assert (store.counts.size_bytes, store.counts.quota_bytes) == (20_480, 2 << 30)
+
+
+async def test_the_size_of_the_database_is_read_again_while_there_is_a_session(
+    serve: Callable[..., object], open_store: Open
+) -> None:
+    lease = number_field(2, 77) + number_field(3, 60)
+    answers = {**_status("3.6.16", 1, 9), LEASE_GRANT: lease, LEASE_KEEP_ALIVE: lease}
+    store = open_store(await serve(answers), status_interval=0.001, heartbeat=3600)
+    for session in (1, 2):
+        await store.session(60 + session)
+
+    async def until(is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(20):
+            while not is_so():  # noqa: ASYNC110 - it is the store's own state
+                await asyncio.sleep(0)
+
+    await until(lambda: (store.counts.size_bytes, store.counts.quota_bytes) == (1, 9))
+    answers[STATUS] = b"<html>"
+    attempts = store.counts.attempts
+    await until(lambda: store.counts.attempts > attempts + 2)
+    assert (store.counts.size_bytes, store.counts.quota_bytes) == (1, 9)
+    answers |= _status("3.6.16", 5, 9)
+    await until(lambda: store.counts.size_bytes == 5)
+    await store.close()
+    assert "etcd's size" not in {task.get_name() for task in asyncio.all_tasks()}
 
 
 async def test_the_version_of_the_server_is_returned(
@@ -129,6 +166,20 @@ async def _fill(store: EtcdStore) -> list[bytes]:
     except StoreFullError:
         return stored
     raise AssertionError("the store has no quota")
+
+
+@etcd.MARKS[0]
+@etcd.MARKS[1]
+async def test_etcd_reports_its_quota_and_the_size_that_it_compares_with_it(
+    small: etcd.Cluster, one: etcd.Cluster, open_store: Open
+) -> None:
+    full, default = open_store(*small.endpoints), open_store(*one.endpoints)
+    await _fill(full)
+    for store in (full, default):
+        await store.check_server(b"a")
+    assert full.counts.quota_bytes == 1_000_000 <= full.counts.size_bytes
+    assert default.counts.quota_bytes == 2 << 30  # etcd's default
+    assert 0 < default.counts.size_bytes < default.counts.quota_bytes
 
 
 @etcd.MARKS[0]
