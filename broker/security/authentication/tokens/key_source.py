@@ -82,11 +82,11 @@ class HttpsKeySource:
         self._connection = connection
         try:
             connection.request("GET", self._target, headers={"Accept": "application/json", "Connection": "close"})
-            response = connection.getresponse()
-            if response.status != http.client.OK:
-                redirect = " (redirects are not followed)" if 300 <= response.status < 400 else ""
-                raise KeySetError(f"{self._host} answered with status {response.status}{redirect}")
-            return _bounded(response.read(MAXIMUM_BYTES + 1))
+            with connection.getresponse() as response:  # closing the connection leaves it open
+                if response.status != http.client.OK:
+                    redirect = " (redirects are not followed)" if 300 <= response.status < 400 else ""
+                    raise KeySetError(f"{self._host} answered with status {response.status}{redirect}")
+                return _bounded(response.read(MAXIMUM_BYTES + 1))
         except OSError:
             raise  # of which some are ValueErrors, too: a certificate that is not trusted
         except ValueError:

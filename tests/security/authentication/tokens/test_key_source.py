@@ -109,9 +109,11 @@ def test_a_server_that_nobody_vouches_for_is_not_trusted(issuer: tuple[str, ssl.
 def test_other_answers_are_errors(issuer: tuple[str, ssl.SSLContext], path: str, error: str) -> None:
     url, context = issuer
     before = len(Handler.requests)
-    with pytest.raises(KeySetError, match=error):
+    with pytest.raises(KeySetError, match=error) as raised:
         key_source(f"{url}/{path}", {"127.0.0.1"}, context).fetch()
     assert len(Handler.requests) == before + 1
+    [response] = [entry.locals["response"] for entry in raised.traceback if "response" in entry.locals]
+    assert response.isclosed()  # with its socket, which an error would keep until it is collected as garbage
 
 
 def test_an_abort_ends_a_fetch(issuer: tuple[str, ssl.SSLContext]) -> None:
