@@ -34,6 +34,7 @@ from odradek.protocol.records.batch_header import BatchHeader
 from odradek.protocol.records.message_set import iter_messages
 from odradek.protocol.records.record_iterator import records_section
 from odradek.protocol.records.record_scan import ScannedRecord, empty_batch, rebuild_batch, scan_records
+from odradek.protocol.varint import INT64_MAX
 
 NO_OFFSET = -1
 
@@ -74,7 +75,7 @@ class BatchCleaning:
         self._last_batches = last_batches
         self._end_offset = end_offset
         self._now_ms = now_ms
-        self._horizon_ms = now_ms + delete_retention_ms
+        self._horizon_ms = min(now_ms + delete_retention_ms, INT64_MAX)  # a batch has 64 bits for it
 
     def clean(self, data: memoryview, header: BatchHeader) -> CleanedBatch:
         """Clean a batch of magic 2; `data` is all of it, and the result may refer to `data`."""

@@ -16,6 +16,7 @@ from odradek.broker.storage.log_config import LogConfig
 from odradek.protocol.compression.codecs import Codec
 from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.records.batch_header import TimestampType
+from odradek.protocol.varint import INT64_MAX
 from tests.storage.compaction.compacted import COMPACT, Compacted, fill
 from tests.storage.logs import NOW, TOPIC_ID, append, batch, marker, read_all
 
@@ -170,6 +171,24 @@ def test_a_tombstone_stays_delete_retention_ms_from_the_round_that_first_met_it(
         compacted.roll()
         assert compacted.compact()
         assert ((1, b"k", None) in compacted.left()) == is_left
+
+
+@pytest.mark.parametrize("retention_ms", [INT64_MAX - NOW, INT64_MAX - NOW + 1, INT64_MAX - 1, INT64_MAX])
+def test_tombstones_may_be_kept_for_ever(tmp_path: Path, retention_ms: int) -> None:
+    """The horizon is at most the largest that a batch can have."""
+    compacted = Compacted(tmp_path, replace(COMPACT, delete_retention_ms=retention_ms))
+    compacted.put(b"k", b"v")
+    compacted.put(b"k", None)
+    for _ in range(2):
+        compacted.put(b"other", b"v")
+        compacted.roll()
+        assert compacted.compact()
+        assert compacted.left()[0] == (1, b"k", None)
+        [header, *_] = [header for _, header in compacted.log.segments.first.log.headers()]
+        assert header.delete_horizon_ms == INT64_MAX
+        assert read_all(compacted.log)[0].timestamp == NOW
+        compacted.clock.advance(DAY)
+    compacted.log_dir.close()
 
 
 # -------------------------------------------------------------------------------------------------------- transactions
