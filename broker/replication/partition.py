@@ -149,13 +149,13 @@ class Partition:
         self._advance_high_watermark()
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Check that this broker leads, and in the epoch of the request (negative: the request has none).
+        """Check that this broker leads, and in the epoch of the request (-1: the request has none).
 
         Raises KafkaError FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER or KAFKA_STORAGE_ERROR.
         """
         if self.offline:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk under {self.topic}-{self.index} has failed")
-        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+        if current_leader_epoch not in (NO_EPOCH, self.leader_epoch):
             fenced = current_leader_epoch < self.leader_epoch
             code = ErrorCode.FENCED_LEADER_EPOCH if fenced else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise KafkaError(code, f"the leader epoch is {self.leader_epoch}, the request has {current_leader_epoch}")
@@ -295,7 +295,7 @@ class Partition:
         owns the slice and releases it.
         """
         if current_leader_epoch >= 0 or self.leader != self._node_id or self.offline:
-            self.check_leader(current_leader_epoch)
+            self.check_leader(max(NO_EPOCH, current_leader_epoch))  # for Kafka's Fetch all below 0 are none
         if replica_id < 0 and self._fencing is not None:
             self._check_fencing()
         high_watermark, log = self.high_watermark, self.log
