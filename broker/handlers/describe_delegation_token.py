@@ -1,8 +1,8 @@
-"""DescribeDelegationToken (41), versions 1–3: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED; see `create_delegation_token`."""
+"""DescribeDelegationToken (41), versions 1–3: refused; see `create_delegation_token`."""
 
 from __future__ import annotations
 
-from odradek.broker.handlers.create_delegation_token import NOT_ALLOWED
+from odradek.broker.handlers.create_delegation_token import why_refused
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
@@ -15,7 +15,7 @@ from odradek.protocol.messages.describe_delegation_token import (
 def handle(
     services: Services, context: RequestContext, request: DescribeDelegationTokenRequest
 ) -> DescribeDelegationTokenResponse:
-    return error_response(request, NOT_ALLOWED, "")
+    return error_response(request, why_refused(context), "")
 
 
 def error_response(

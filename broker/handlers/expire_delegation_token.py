@@ -1,8 +1,8 @@
-"""ExpireDelegationToken (40), versions 1–2: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED; see `create_delegation_token`."""
+"""ExpireDelegationToken (40), versions 1–2: refused; see `create_delegation_token`."""
 
 from __future__ import annotations
 
-from odradek.broker.handlers.create_delegation_token import NO_TIME_MS, NOT_ALLOWED
+from odradek.broker.handlers.create_delegation_token import NO_TIME_MS, why_refused
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
@@ -15,7 +15,7 @@ from odradek.protocol.messages.expire_delegation_token import (
 def handle(
     services: Services, context: RequestContext, request: ExpireDelegationTokenRequest
 ) -> ExpireDelegationTokenResponse:
-    return error_response(request, NOT_ALLOWED, "")
+    return error_response(request, why_refused(context), "")
 
 
 def error_response(

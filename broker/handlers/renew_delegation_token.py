@@ -1,8 +1,8 @@
-"""RenewDelegationToken (39), versions 1–2: DELEGATION_TOKEN_REQUEST_NOT_ALLOWED; see `create_delegation_token`."""
+"""RenewDelegationToken (39), versions 1–2: refused; see `create_delegation_token`."""
 
 from __future__ import annotations
 
-from odradek.broker.handlers.create_delegation_token import NO_TIME_MS, NOT_ALLOWED
+from odradek.broker.handlers.create_delegation_token import NO_TIME_MS, why_refused
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
 from odradek.protocol.errors import ErrorCode
@@ -12,7 +12,7 @@ from odradek.protocol.messages.renew_delegation_token import RenewDelegationToke
 def handle(
     services: Services, context: RequestContext, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
-    return error_response(request, NOT_ALLOWED, "")
+    return error_response(request, why_refused(context), "")
 
 
 def error_response(request: RenewDelegationTokenRequest, code: ErrorCode, message: str) -> RenewDelegationTokenResponse:

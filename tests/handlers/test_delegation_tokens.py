@@ -1,9 +1,10 @@
-"""Delegation tokens, on connections without authentication."""
+"""Delegation tokens, which there are none of."""
 
 from __future__ import annotations
 
 import pytest
 
+from odradek.broker.broker import Broker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_delegation_token import CreateDelegationTokenRequest
 from odradek.protocol.messages.describe_delegation_token import DescribeDelegationTokenRequest
@@ -44,3 +45,15 @@ async def test_none_is_renewed_or_expired(wire: Wire, version: int) -> None:
 
     assert (renewed.error_code, renewed.expiry_timestamp_ms) == (NOT_ALLOWED, -1)
     assert (expired.error_code, expired.expiry_timestamp_ms) == (NOT_ALLOWED, -1)
+
+
+async def test_a_client_that_has_authenticated_is_told_that_they_are_disabled(secured: Broker) -> None:
+    async with Wire("127.0.0.1", secured.port, "alice") as alice:
+        created = await alice.ask(CreateDelegationTokenRequest(max_lifetime_ms=1000), 3)
+        renewed = await alice.ask(RenewDelegationTokenRequest(b"hmac", 1000), 2)
+        expired = await alice.ask(ExpireDelegationTokenRequest(b"hmac", 1000), 2)
+        described = await alice.ask(DescribeDelegationTokenRequest(None), 3)
+
+    codes = {answer.error_code for answer in (created, renewed, expired, described)}
+    assert codes == {ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED}
+    assert (created.principal_name, created.token_requester_principal_name) == ("alice", "alice")
