@@ -3,7 +3,7 @@
 | module | what |
 |---|---|
 | `__main__` | the command: runs suites, prints passed, failed, known, and fails on unknown failures |
-| `franz_go`, `sarama`, `kafka_go` | one suite each, Go: its source, broker and command |
+| `franz_go`, `sarama`, `kafka_go`, `watermill_kafka` | one suite each, Go: its source, broker and command |
 | `kafka_python`, `kombu` | likewise, Python |
 | `go_transactions` | a suite of ours: transactions of franz-go and sarama, the Go module in `transactions/` |
 | `go_security` | another: TLS, certificates and SASL of franz-go, right and wrong, the Go module in `security/` |

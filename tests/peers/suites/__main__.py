@@ -24,6 +24,7 @@ from tests.peers.suites.kombu import Kombu
 from tests.peers.suites.outcomes import Expectations, Outcomes, expectations_of, verdict_on
 from tests.peers.suites.sarama import Sarama
 from tests.peers.suites.suite import Suite
+from tests.peers.suites.watermill_kafka import WatermillKafka
 
 SUITES: dict[str, Callable[[], Suite]] = {
     FranzGo.name: FranzGo,
@@ -32,6 +33,7 @@ SUITES: dict[str, Callable[[], Suite]] = {
     GoSecurity.name: GoSecurity,
     KafkaGo.name: KafkaGo,
     KafkaPython.name: KafkaPython,
+    WatermillKafka.name: WatermillKafka,
     Kombu.name: Kombu,
 }
 LOGS = PEERS / "suites"
