@@ -3,6 +3,7 @@
 | module | what |
 |---|---|
 | `command` | `inspect` and `verify`: options, exit status |
+| `target` | what `inspect PATH` is about: a log directory, a partition, a segment |
 | `summary`, `samples` | `inspect DIR`: a row for each topic; codecs and ratios from a few batches of each segment |
 | `open_transactions` | the open transactions in the directory of `inspect DIR` |
 | `listing` | `inspect DIR topic-partition`: segments, batches, index entries |

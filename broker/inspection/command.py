@@ -1,8 +1,9 @@
 """The commands `inspect` and `verify`.
 
 ```
-python -m broker inspect DIR [--json]                               a row for each partition
+python -m broker inspect DIR [--topic NAME] [--all] [--json]        a row for each partition
 python -m broker inspect DIR TOPIC-PARTITION [--segment OFFSET] [--json]   segments, batches, index entries
+python -m broker inspect DIR/TOPIC-PARTITION[/FILE] [--json]        the same of a partition, of a segment
 python -m broker verify DIR [--json]                                every checksum, index and offset
 ```
 
@@ -30,6 +31,7 @@ from odradek.broker.inspection.findings import collected
 from odradek.broker.inspection.listing import items, print_items
 from odradek.broker.inspection.problem import Problem
 from odradek.broker.inspection.summary import print_summary, summarize
+from odradek.broker.inspection.target import find_target
 from odradek.broker.inspection.text import ProgressBar, error_text, size_text
 from odradek.broker.inspection.verification import Outcome, Verification
 from odradek.broker.storage import open_log_dir
@@ -54,14 +56,17 @@ def run(name: str, arguments: Sequence[str], program: str) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser, command: str) -> None:
-    parser.add_argument("directory", metavar="DIR")
     if command == "verify":
+        parser.add_argument("directory", metavar="DIR")
         parser.add_argument("--json", action="store_true", help="one object, for programs")
         return
+    parser.add_argument("directory", metavar="DIR", help="a log directory, that of a partition, or a segment's file")
     parser.add_argument(
         "partition", metavar="TOPIC-PARTITION", nargs="?", help="list its segments, batches and indexes"
     )
     parser.add_argument("--segment", metavar="OFFSET", type=int, help="only the segment that holds this offset")
+    parser.add_argument("--topic", metavar="NAME", help="only the partitions of this topic, also empty ones")
+    parser.add_argument("--all", action="store_true", help="empty partitions and internal topics, too")
     parser.add_argument("--json", action="store_true", help="for programs; of a partition, an object on each line")
 
 
@@ -72,14 +77,21 @@ def inspect(arguments: Sequence[str], program: str = "python -m broker inspect")
     options = parser.parse_args(arguments)
     if options.partition is not None and parse_partition_directory(options.partition) is None:
         parser.error(f"{options.partition!r} is not TOPIC-PARTITION")
+    if options.topic is not None and (options.all or options.partition is not None):
+        parser.error("--topic names what is shown: leave out --all and TOPIC-PARTITION")
     try:
+        target = find_target(options.directory)
+        if target.partition is not None:
+            if options.partition is not None or (options.segment is not None and target.segment is not None):
+                parser.error(f"{options.directory} is of a partition already: leave out what is behind it")
+            options.directory, options.partition = target.directory, target.partition
         if options.partition is not None:
-            return _list(options)
-        summary = summarize(options.directory)
+            return _list(options, target.segment)
+        summary = summarize(options.directory, options.topic)
         if options.json:
             print(msgspec.json.format(msgspec.json.encode(summary)).decode())
         else:
-            print_summary(sys.stdout, summary)
+            print_summary(sys.stdout, summary, is_whole=options.all or options.topic is not None)
     except BrokenPipeError:
         raise
     except _UNREADABLE as error:
@@ -87,7 +99,8 @@ def inspect(arguments: Sequence[str], program: str = "python -m broker inspect")
     return 0
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: argparse.Namespace, base_offset: int | None) -> int:
+    """List a partition; only the segment at `base_offset`, or the one that `--segment` names, if there is one."""
     key = parse_partition_directory(options.partition)
     with collected() as findings, open_log_dir(options.directory) as log_dir:
         partition = None if key is None else log_dir.partitions.get(key)
@@ -95,7 +108,10 @@ def _list(options: argparse.Namespace) -> int:
             near = nearest(options.partition, (f"{topic}-{number}" for topic, number in log_dir.partitions))
             hint = f"; {near}" if near else ""
             raise FileNotFoundError(f"there is no {options.partition} in {options.directory}{hint}")
-        print_items(sys.stdout, items(partition, options.segment), as_json=options.json)
+        if base_offset is not None and all(each.base_offset != base_offset for each in partition.segments):
+            raise FileNotFoundError(f"{options.partition} has no segment {base_offset}")
+        segment = options.segment if base_offset is None else base_offset
+        print_items(sys.stdout, items(partition, segment), as_json=options.json)
         for line in findings.about(partition.directory):
             print(line, file=sys.stderr)
     return 0

@@ -10,8 +10,10 @@ from typing import TextIO
 
 import msgspec
 
+from odradek.argument_parser import nearest
 from odradek.broker.inspection.findings import Findings, collected
 from odradek.broker.inspection.open_transactions import (
+    TRANSACTION_STATE,
     OpenTransaction,
     print_open_transactions,
     read_open_transactions,
@@ -29,6 +31,12 @@ from odradek.protocol.uuids import uuid_to_text
 _TITLES = (
     "partition", "segments", "size", "start offset", "end offset", "from", "to", "codecs", "ratio", "findings",
 )  # fmt: skip
+
+
+CommittedOffsets = dict[str, dict[str, int]]
+"""The offset of each partition, by group."""
+
+_INTERNAL = ("__consumer_offsets", TRANSACTION_STATE)
 
 
 class PartitionSummary(msgspec.Struct, kw_only=True):
@@ -59,20 +67,35 @@ class DirectorySummary(msgspec.Struct, kw_only=True):
     directory_id: str | None
     clean_shutdown: bool
     size_bytes: int
-    committed_offsets: dict[str, dict[str, int]]
+    committed_offsets: CommittedOffsets
     open_transactions: list[OpenTransaction]
     partitions: list[PartitionSummary]
     findings: list[str]
 
 
-def summarize(path: str) -> DirectorySummary:
-    """Summarize the directory. Raises as `open_log_dir`, and `OSError` if it is no log directory."""
+def summarize(path: str, topic: str | None = None) -> DirectorySummary:
+    """Summarize the directory, or one topic of it.
+
+    Raises as `open_log_dir`, and `OSError` if it is no log directory, or has no such topic.
+    """
     with collected() as findings, open_log_dir(path) as log_dir:
         if log_dir.meta is None and not log_dir.partitions:
             raise NoLogDirError(path)
-        partitions = [_partition(partition, findings) for partition in log_dir.partitions.values()]
+        topics = log_dir.topics()
+        if topic is not None and topic not in topics:
+            near = nearest(topic, topics)
+            raise FileNotFoundError(f"there is no topic {topic} in {path}{f'; {near}' if near else ''}")
+        partitions = [
+            _partition(partition, findings)
+            for partition in log_dir.partitions.values()
+            if topic is None or partition.topic == topic
+        ]
         committed = _committed(log_dir, findings)
         transactions = _open_transactions(log_dir, findings)
+        if topic is not None:
+            names = {f"{each.topic}-{each.partition}" for each in partitions}
+            committed = _of_topic(committed, names)
+            transactions = [each for each in transactions if names.intersection(each.partitions)]
         listed = {line for partition in partitions for line in partition.findings}
         meta = log_dir.meta
         return DirectorySummary(
@@ -115,7 +138,7 @@ def _partition(partition: StoredPartition, findings: Findings) -> PartitionSumma
     return summary
 
 
-def _committed(log_dir: StoredLogDir, findings: Findings) -> dict[str, dict[str, int]]:
+def _committed(log_dir: StoredLogDir, findings: Findings) -> CommittedOffsets:
     try:
         committed = log_dir.committed_offsets()
     except (CorruptBatchError, KafkaError, RemoteProtocolError) as error:
@@ -125,6 +148,15 @@ def _committed(log_dir: StoredLogDir, findings: Findings) -> dict[str, dict[str,
         group: {f"{topic}-{partition}": each.offset for (topic, partition), each in sorted(offsets.items())}
         for group, offsets in committed.items()
     }
+
+
+def _of_topic(committed: CommittedOffsets, partitions: set[str]) -> CommittedOffsets:
+    """Return the offsets of these partitions, without groups that have none."""
+    chosen = {
+        group: {name: offset for name, offset in offsets.items() if name in partitions}
+        for group, offsets in committed.items()
+    }
+    return {group: offsets for group, offsets in chosen.items() if offsets}
 
 
 def _open_transactions(log_dir: StoredLogDir, findings: Findings) -> list[OpenTransaction]:
@@ -138,8 +170,14 @@ def _open_transactions(log_dir: StoredLogDir, findings: Findings) -> list[OpenTr
     return transactions
 
 
-def print_summary(out: TextIO, summary: DirectorySummary) -> None:
-    """Print a summary as text."""
+def _is_hidden(partition: PartitionSummary) -> bool:
+    """Return whether a partition is left out unless all are wanted: internal or empty, and sound."""
+    is_empty = partition.log_start_offset == partition.log_end_offset
+    return (is_empty or partition.topic in _INTERNAL) and not partition.findings
+
+
+def print_summary(out: TextIO, summary: DirectorySummary, *, is_whole: bool) -> None:
+    """Print a summary as text; unless `is_whole`, without sound partitions that are internal or empty."""
     owner = "of nobody" if summary.node_id is None else f"of node {summary.node_id}, cluster {summary.cluster_id}"
     stop = "a clean stop" if summary.clean_shutdown else "no clean stop"
     topics = pluralize(len({each.topic for each in summary.partitions}), "topic")
@@ -159,8 +197,14 @@ def print_summary(out: TextIO, summary: DirectorySummary) -> None:
             len(each.findings),
         )
         for each in summary.partitions
+        if is_whole or not _is_hidden(each)
     ]
     print_table(out, _TITLES, rows)
+    if hidden := len(summary.partitions) - len(rows):
+        out.write(
+            f"\n{pluralize(hidden, 'partition is', 'partitions are')} not shown: empty, or of internal topics;"
+            " --all shows all\n"
+        )
     if summary.committed_offsets:
         out.write("\n")
         rows_of_groups = [

@@ -61,6 +61,82 @@ def test_a_summary_is_a_table_for_people(golden: Path, capsys: pytest.CaptureFix
     assert any(re.fullmatch(r"golden-group +codec-none-0 +150", line) for line in lines)
 
 
+def table_of(path: Path, capsys: pytest.CaptureFixture[str], *flags: str) -> tuple[list[str], str]:
+    """The partitions of the table of `inspect`, and all that it printed."""
+    assert inspect([str(path), *flags]) == 0
+    out = capsys.readouterr().out
+    rows = out.split("\n\n")[1].splitlines()[1:]
+    return [row.split()[0] for row in rows], out
+
+
+def test_empty_partitions_and_internal_topics_are_shown_on_request(
+    golden: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    every = sorted(path.parent.name for path in golden.glob("*/partition.metadata"))
+    assert sorted(table_of(golden, capsys, "--all")[0]) == every
+    of = {f"{each['topic']}-{each['partition']}": each for each in summary_of(golden, capsys)["partitions"]}
+    full = [name for name, one in of.items() if one["log_start_offset"] < one["log_end_offset"]]
+    assert sorted(of) == every  # as JSON for programs all of them
+    shown, out = table_of(golden, capsys)
+    assert shown == [name for name in full if not name.startswith("__")]
+    left = len(every) - len(shown)
+    assert left > 1
+    assert f"\n{left} partitions are not shown: empty, or of internal topics; --all shows all\n" in out
+
+    internal = "__consumer_offsets"
+    assert table_of(golden, capsys, "--topic", internal)[0] == [name for name in every if name.startswith(internal)]
+    shown, out = table_of(golden, capsys, "--topic", "codec-none")
+    assert shown == ["codec-none-0"]
+    assert "not shown" not in out
+    assert re.search("golden-group +codec-none-0 +150", out)
+    assert "golden-group" not in table_of(golden, capsys, "--topic", "codec-gzip")[1]
+    assert inspect([str(golden), "--topic", "codec-noen"]) == 1
+    assert capsys.readouterr().err == f"odradek: there is no topic codec-noen in {golden}; did you mean codec-none?\n"
+
+
+def test_an_internal_partition_with_a_finding_is_shown(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    directory = next(golden.glob("__consumer_offsets-*"))
+    [log] = directory.glob("*.log")
+    log.write_bytes(log.read_bytes() + b"torn")
+    assert directory.name in table_of(golden, capsys)[0]
+
+
+def test_the_directory_of_a_partition_and_a_file_name_what_is_listed(
+    golden: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed(*arguments: str) -> str:
+        assert inspect([*arguments]) == 0
+        return capsys.readouterr().out
+
+    whole = listed(str(golden), "rolled-0")
+    bases = sorted(int(path.stem) for path in (golden / "rolled-0").glob("*.log"))
+    assert listed(f"{golden}/rolled-0") == listed(f"{golden}/rolled-0/") == whole
+    monkeypatch.chdir(golden / "rolled-0")
+    assert listed(".") == whole
+    for base in bases:
+        one = listed(str(golden), "rolled-0", "--segment", str(base))
+        for suffix in ("log", "index", "timeindex"):
+            assert listed(f"{base:020d}.{suffix}") == one
+        assert one.count("\nsegment ") == 1
+    assert listed(f"{golden}/rolled-0", "--segment", "3") == listed(f"{golden}/rolled-0/{0:020d}.log")
+
+
+def test_another_file_and_a_partition_twice_are_errors(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meta = golden / "meta.properties"
+    assert inspect([str(meta)]) == 1
+    assert capsys.readouterr().err == f"odradek: {meta} is no file of a segment; dump-log prints snapshots, too\n"
+    (golden / "rolled-0" / f"{7:020d}.index").touch()
+    assert inspect([str(golden / "rolled-0" / f"{7:020d}.index")]) == 1
+    assert capsys.readouterr().err == "odradek: rolled-0 has no segment 7\n"
+    for wrong in (
+        (f"{golden}/rolled-0", "rolled-0"),
+        (f"{golden}/rolled-0/{0:020d}.log", "--segment", "0"),
+        (str(golden), "--topic", "rolled", "--all"),
+    ):
+        with pytest.raises(SystemExit):
+            inspect([*wrong])
+
+
 def test_damage_is_listed_with_the_repair_by_a_broker(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     spoil_everything_derived(golden)
     with (golden / "codec-gzip-0" / f"{0:020d}.log").open("ab") as log:
@@ -136,8 +212,9 @@ def test_a_closed_pipe_ends_it_silently(golden: Path, command: list[str]) -> Non
 def test_an_unreadable_directory_is_an_error(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert inspect([str(golden / "nowhere")]) == 1
     assert capsys.readouterr().err == f"odradek: {golden}/nowhere: No such file or directory\n"
-    assert inspect([str(golden / "codec-none-0")]) == 1
-    assert "codec-none-0: no log directory" in capsys.readouterr().err
+    (golden / "empty").mkdir()
+    assert inspect([str(golden / "empty")]) == 1
+    assert "empty: no log directory" in capsys.readouterr().err
     assert inspect([str(golden), "nobody-0"]) == 1
     assert capsys.readouterr().err == f"odradek: there is no nobody-0 in {golden}\n"
     assert inspect([str(golden), "roled-0"]) == 1
