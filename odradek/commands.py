@@ -6,6 +6,7 @@
 | `odradek dev …` | `odradek.broker.development` |
 | `odradek inspect …`, `odradek verify …` | `odradek.broker.inspection.command` |
 | `odradek topics …` and the rest of its group, `odradek dump-log …` | `odradek.client.__main__`, then its module |
+| `odradek consume … --log-dir` | the same, then `odradek.log_dir_records`: no broker is needed |
 | `odradek metadata show …` | `odradek.broker.metadata_commands.command` |
 | `odradek workers …` | `odradek.broker.workers.command` |
 | `odradek users … --config …` | `odradek.broker.metadata_commands.users`: the broker may be stopped |
@@ -45,6 +46,8 @@ SERVER = {
     "dev": Command("Run a broker for development, with its data in memory", "odradek.broker.development"),
     "workers": Command("Show and spread the partitions of several processes", "odradek.broker.workers.command"),
 }
+RECORDS_OF_LOG_DIR = "odradek.log_dir_records"
+"""The module that prints records for `odradek consume` with `--log-dir`: it needs no broker."""
 USERS_OF_STOPPED = "odradek.broker.metadata_commands.users"
 """The module of `odradek users` with `--config`: it needs no broker that runs."""
 METADATA = {

@@ -8,19 +8,23 @@ record, and at Ctrl-C. It then prints the number of records on standard error.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Coroutine
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from odradek.client.cli import UsageError
 from odradek.client.cli.arguments.argument_types import assignment, milliseconds, named, not_negative, positive
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, add_topic_argument
 from odradek.client.cli.arguments.times import timestamp
-from odradek.client.cli.reading_range import ReadingRange, start
+from odradek.client.cli.reading_range import ReadingRange, Start, start
 
 if TYPE_CHECKING:
     from odradek.client.cli.output.record_formats import Format
     from odradek.client.cli.record_filter import Condition
     from odradek.client.consumer.consumer import Consumer
     from odradek.client.record import TopicPartition
+
+from odradek.commands import RECORDS_OF_LOG_DIR
 
 _TOPIC_TIMEOUT_MS = 5000  # a misspelt topic is reported soon, not after a minute
 _PRINTABLE = ("key", "value", "headers", "timestamp", "partition", "offset")
@@ -35,6 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_range_arguments(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
+        "--log-dir", metavar="DIR", help="read this log directory, without a broker, to the end of each partition"
+    )
+    group.add_argument(
         "--partition", type=_partitions, metavar="N[,N]", help="these partitions only (default: all of the topic)"
     )
     group.add_argument(
@@ -46,7 +53,10 @@ def _add_range_arguments(group: argparse._ArgumentGroup) -> None:
     begin = group.add_mutually_exclusive_group()
     begin.add_argument("--from-beginning", action="store_true", help="begin with the first record, not with new ones")
     begin.add_argument(
-        "--offset", type=start, default="latest", metavar="N|-N|earliest|latest", help="begin here (default: latest)"
+        "--offset",
+        type=start,
+        metavar="N|-N|earliest|latest",
+        help="begin here (default: latest; of a log directory: earliest)",
     )
     begin.add_argument(
         "--from-timestamp", type=timestamp, metavar="TIME", help="begin here: ms, ISO 8601, or -1h for an hour ago"
@@ -103,7 +113,18 @@ def _add_output_arguments(group: argparse._ArgumentGroup) -> None:
     )
 
 
-async def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int | Coroutine[None, None, int]:
+    if arguments.log_dir is None:
+        return _consume(arguments)
+    if arguments.group is not None or arguments.follow or arguments.timeout_ms is not None:
+        raise UsageError("a log directory has no groups and no new records: leave out --group, --follow, --timeout-ms")
+    read: int = import_module(RECORDS_OF_LOG_DIR).print_records(
+        arguments, _wanted(arguments), _conditions(arguments.filter), _format(arguments)
+    )
+    return read
+
+
+async def _consume(arguments: argparse.Namespace) -> int:
     from odradek.client.cli.arguments.connection_arguments import client_settings
     from odradek.client.cli.failures import report_failure
     from odradek.client.cli.reading import Reading
@@ -161,8 +182,9 @@ def _wanted(arguments: argparse.Namespace) -> ReadingRange:
             "a group decides which partitions are read, and from which offset: with --group, use only --from-beginning,"
             " --max-messages and --timeout-ms"
         )
+    default: Start = "latest" if arguments.log_dir is None else "earliest"
     return ReadingRange(
-        "earliest" if arguments.from_beginning else arguments.offset,
+        "earliest" if arguments.from_beginning else default if arguments.offset is None else arguments.offset,
         arguments.from_timestamp,
         arguments.to_offset,
         arguments.to_timestamp,

@@ -77,13 +77,14 @@ async def find_bounds(
     for partition in partitions:
         start = at_time.get(partition)
         if start is None:
-            start = _start(wanted.start, beginnings[partition], ends[partition])
+            start = first_offset(wanted.start, beginnings[partition], ends[partition])
         end = _NO_END if wanted.follows else ends[partition]
         bounds[partition] = Bounds(start, end if wanted.to_offset is None else min(end, wanted.to_offset))
     return bounds
 
 
-def _start(start: Start, beginning: int, end: int) -> int:
+def first_offset(start: Start, beginning: int, end: int) -> int:
+    """Return the offset of a start in a partition from `beginning` (inclusive) to `end` (exclusive)."""
     if start == "earliest":
         return beginning
     if start == "latest":

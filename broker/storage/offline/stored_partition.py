@@ -95,6 +95,13 @@ class StoredPartition:
         With `decided_only`, omits those of aborted and of open transactions. That is more than a `read_committed`
         consumer gets, which stops at the last stable offset.
         """
+        found = self.records_with_headers(start_offset, end_offset, decided_only=decided_only)
+        return (record for _, record in found)
+
+    def records_with_headers(
+        self, start_offset: int | None = None, end_offset: int | None = None, *, decided_only: bool = False
+    ) -> Iterator[tuple[BatchHeader | None, Record]]:
+        """As `records`, each with the header of its batch; None for the formats before Kafka 0.11."""
         start = self.log_start_offset if start_offset is None else start_offset
         end = self.log_end_offset if end_offset is None else end_offset
         undecided = _Undecided(self._log) if decided_only else None
@@ -106,7 +113,7 @@ class StoredPartition:
                 continue
             for record in iter_messages(data) if header is None else iter_records(data, 0, header):
                 if start <= record.offset < end:
-                    yield record
+                    yield header, record
 
 
 class _Undecided:
