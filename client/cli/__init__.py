@@ -10,6 +10,7 @@ and it imports the client inside `run`, so that `--help` and mistakes are answer
 | `acls`, `users`, `quotas` | those of security |
 | `admin_command` | the Admin and the exit status of the commands that administer |
 | `failures` | errors as they are printed, with the nearest name of a topic |
+| `diagnosis_of_failure` | what `doctor` finds after an error, if it says more |
 | `offset_reset` | the new offsets of `groups reset-offsets` |
 | `reading_range`, `record_filter`, `reading` | for `consume`: where reading begins and ends; `--filter`; the loop |
 | `arguments` | flags and their values |

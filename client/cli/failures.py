@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.argument_parser import nearest
 from odradek.client.cli import fail
 from odradek.client.cli.arguments.connection_arguments import settings_of_each
+from odradek.client.cli.diagnosis_of_failure import needs_diagnosis, print_diagnosis
 from odradek.client.cli.output.property_names import error_text
 from odradek.client.errors import ClientError, UnknownTopicError
 
@@ -20,7 +21,10 @@ _TIMEOUT_SECONDS = 2  # of the list of topics, which only makes an error clearer
 
 
 async def report_failure(error: BaseException, arguments: argparse.Namespace) -> int:
-    """Print the error that ended a command, and return the exit status of a failure. Never raises ClientError."""
+    """Print the error that ended a command, and return the exit status of a failure. Never raises ClientError.
+
+    What `doctor` finds follows, if it may say more.
+    """
     text = error_text(error)
     if isinstance(error, UnknownTopicError):
         from odradek.client.admin.admin import Admin
@@ -33,7 +37,10 @@ async def report_failure(error: BaseException, arguments: argparse.Namespace) ->
                 [text] = await texts_of(admin, [error])
         except (ClientError, TimeoutError):
             pass  # the cluster has failed meanwhile
-    return fail(text)
+    status = fail(text)
+    if needs_diagnosis(error, arguments.bootstrap_server):
+        await print_diagnosis(arguments)
+    return status
 
 
 async def texts_of(admin: Admin, errors: Iterable[BaseException]) -> list[str]:
