@@ -274,8 +274,9 @@ class Consumer:
     def seek(self, partition: Partition, offset: int) -> None:
         """Continue at `offset` of an assigned partition. If it is out of range, `auto_offset_reset` applies."""
         self._check_open()
-        if offset < 0:
-            raise ConfigurationError("seek", f"offset {offset} is negative", "Use seek_to_beginning or seek_to_end")
+        if not 0 <= offset < 1 << 63:
+            reason = f"offset {offset} is not from 0 to 2^63 - 1"
+            raise ConfigurationError("seek", reason, "Use seek_to_beginning or seek_to_end")
         self._subscription.seek(self._subscription.state(TopicPartition(*partition)), offset)
         self._fetcher.wakeup()
 

@@ -79,6 +79,22 @@ async def test_a_seek_into_a_batch_skips_its_earlier_records() -> None:
 
 
 @simulated
+async def test_a_seek_to_the_ends_of_64_bits() -> None:
+    network, _ = one_log(100)
+    async with Consumer(network.bootstrap, network=network, auto_offset_reset="none") as consumer:
+        consumer.assign([T0])
+        for offset in (-(1 << 63) - 1, -(1 << 63), -1, 1 << 63):
+            with pytest.raises(ConfigurationError, match=rf"offset {offset} is not from 0 to 2\^63 - 1"):
+                consumer.seek(T0, offset)
+        for offset in (101, (1 << 63) - 2, (1 << 63) - 1):
+            consumer.seek(T0, offset)
+            with pytest.raises(OffsetOutOfRangeError):
+                await consumer.poll()
+        consumer.seek(T0, 0)
+        assert (await consumer.poll())[0].offset == 0
+
+
+@simulated
 async def test_seeks_to_the_beginning_the_end_and_a_time() -> None:
     network, log = one_log(100)
     log.start_offset = 10
