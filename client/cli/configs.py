@@ -64,7 +64,9 @@ def _add_entity_arguments(parser: argparse.ArgumentParser) -> None:
     entity.add_argument("--broker-defaults", action="store_true", help="of all brokers together")
     entity.add_argument("--broker-logger", type=not_negative, metavar="ID", help="log levels of one broker")
     entity.add_argument("--group", type=named, metavar="ID", help="of a group")
-    entity.add_argument("--entity-type", choices=_ENTITY_TYPES, help="with --entity-name; describe: without, of all")
+    entity.add_argument(
+        "--entity-type", choices=tuple(_ENTITY_TYPES), help="with --entity-name; describe: without, of all"
+    )
     name = parser.add_mutually_exclusive_group()
     name.add_argument("--entity-name", metavar="NAME", help="a topic or group, or the id of a broker")
     name.add_argument("--entity-default", action="store_true", help="of brokers: as --broker-defaults")
