@@ -83,7 +83,7 @@ test-fast: $(VENV)/.everything ## The tests that start no process and are not sl
 	HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest --numprocesses=$(WORKERS) --maxprocesses=4 -m '$(FAST)' \
 	    -o tmp_path_retention_policy=failed -o tmp_path_retention_count=1 $(PYTEST_ARGS)
 
-peers: $(VENV)/.everything ## The suites of franz-go, sarama, kafka-go, kafka-python, Go transactions and security, against a new broker (needs Go; half an hour; SUITES=sarama)
+peers: $(VENV)/.everything ## The suites of franz-go, sarama, kafka-go, watermill-kafka, kafka-python, kombu, rskafka, Go transactions and security, against a new broker (needs Go and Rust; an hour; SUITES=sarama)
 	$(BIN)/python -m tests.peers.suites $(SUITES)
 
 lint: $(VENV)/.everything ## ruff: rules and formatting

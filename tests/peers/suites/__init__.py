@@ -4,11 +4,12 @@
 |---|---|
 | `__main__` | the command: runs suites, prints passed, failed, known, and fails on unknown failures |
 | `franz_go`, `sarama`, `kafka_go`, `watermill_kafka` | one suite each, Go: its source, broker and command |
-| `kafka_python`, `kombu` | likewise, Python |
+| `kafka_python`, `kombu`, `rskafka` | likewise, Python and Rust |
 | `go_transactions` | a suite of ours: transactions of franz-go and sarama, the Go module in `transactions/` |
 | `go_security` | another: TLS, certificates and SASL of franz-go, right and wrong, the Go module in `security/` |
 | `go_modules` | Go modules: fetch, copy and test them; the output of `go test -json` |
 | `python_packages` | source distributions: fetch, unpack and test them; pytest's report |
+| `crates` | crates: fetch, copy and test them; the output of `cargo test` |
 | `sources` | changes of a suite's copied source |
 | `toxiproxy` | the proxy of sarama's suite |
 | `outcomes` | the result of each test, and whether it was expected |

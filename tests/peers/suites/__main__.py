@@ -22,6 +22,7 @@ from tests.peers.suites.kafka_go import KafkaGo
 from tests.peers.suites.kafka_python import KafkaPython
 from tests.peers.suites.kombu import Kombu
 from tests.peers.suites.outcomes import Expectations, Outcomes, expectations_of, verdict_on
+from tests.peers.suites.rskafka import Rskafka
 from tests.peers.suites.sarama import Sarama
 from tests.peers.suites.suite import Suite
 from tests.peers.suites.watermill_kafka import WatermillKafka
@@ -34,6 +35,7 @@ SUITES: dict[str, Callable[[], Suite]] = {
     KafkaGo.name: KafkaGo,
     KafkaPython.name: KafkaPython,
     WatermillKafka.name: WatermillKafka,
+    Rskafka.name: Rskafka,
     Kombu.name: Kombu,
 }
 LOGS = PEERS / "suites"
