@@ -39,16 +39,19 @@ def needs_diagnosis(error: BaseException, bootstrap_server: str) -> bool:
     return isinstance(error, (TransportError, TimeLimitError))
 
 
-async def print_diagnosis(arguments: argparse.Namespace) -> None:
-    """Print the first problems that `doctor` finds on standard error. Never raises ClientError or OSError."""
+async def print_diagnosis(arguments: argparse.Namespace, printed: str) -> None:
+    """Print the first problems that `doctor` finds, and that `printed` does not have, on standard error.
+
+    Never raises ClientError or OSError.
+    """
     try:
         async with asyncio.timeout(_SECONDS):
-            await _print_problems(arguments)
+            await _print_problems(arguments, printed)
     except (ClientError, OSError):  # TimeoutError is an OSError
         pass
 
 
-async def _print_problems(arguments: argparse.Namespace) -> None:
+async def _print_problems(arguments: argparse.Namespace, printed: str) -> None:
     from odradek.client.admin.admin import Admin
     from odradek.client.config import parse_bootstrap_servers
     from odradek.client.consumer.consumer import Consumer
@@ -65,8 +68,9 @@ async def _print_problems(arguments: argparse.Namespace) -> None:
     servers = parse_bootstrap_servers(arguments.bootstrap_server)
     count = 0
     async for finding in diagnose(servers, network, _STEP_SECONDS, settings=settings):
-        if finding.severity is Severity.PROBLEM:
-            print(f"{paint('doctor:', YELLOW, sys.stderr)} {with_property_names(str(finding))}", file=sys.stderr)
+        text = with_property_names(str(finding))
+        if finding.severity is Severity.PROBLEM and text.rstrip(".") not in printed:
+            print(f"{paint('doctor:', YELLOW, sys.stderr)} {text}", file=sys.stderr)
             count += 1
             if count == _MOST:
                 return

@@ -39,7 +39,7 @@ async def report_failure(error: BaseException, arguments: argparse.Namespace) ->
             pass  # the cluster has failed meanwhile
     status = fail(text)
     if needs_diagnosis(error, arguments.bootstrap_server):
-        await print_diagnosis(arguments)
+        await print_diagnosis(arguments, text)
     return status
 
 

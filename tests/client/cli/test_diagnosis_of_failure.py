@@ -118,3 +118,11 @@ async def test_doctor_does_not_ask_itself() -> None:
         out, err = await run("doctor", "--bootstrap-server", address, status=1)
     assert len(out) == 1
     assert err == ""
+
+
+async def test_what_the_error_says_already_is_not_repeated() -> None:
+    async with Broker({}) as broker:
+        at = ("--bootstrap-server", f"127.0.0.1:{broker.port}", "--command-property", "security.protocol=SSL")
+        _, err = await run("topics", "list", *at, *PATIENT, status=1)
+    (error,) = err.splitlines()
+    assert "the peer ended the TLS handshake" in error
