@@ -155,7 +155,7 @@ class TestAClientAndAHostileServer:
 
     @pytest.mark.parametrize("iterations", [1, 4095, MAXIMUM_CLIENT_ITERATIONS + 1, 9_999_999_999])
     def test_refuses_iterations_that_protect_too_little_or_last_too_long(self, iterations: int) -> None:
-        with pytest.raises(UntrustedServerError, match="asks for .* iterations?;"):
+        with pytest.raises(UntrustedServerError, match=r"asks for .* iterations?;"):
             self.client().final(ServerFirst(RFC_7677.client_nonce + "x", b"salt", iterations).encode())
 
     def test_refuses_a_wrong_signature(self) -> None:
