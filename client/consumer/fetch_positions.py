@@ -43,7 +43,8 @@ class FetchPositions:
         for state in self._subscription.partitions_without_position():
             topics.setdefault(state.partition.topic, []).append(state)
         for topic, states in topics.items():
-            if topic not in self._tasks:
+            known = self._tasks.get(topic)
+            if known is None or known.done():
                 self._tasks[topic] = asyncio.create_task(self._initialize_topic(topic, states))
 
     async def close(self) -> None:
@@ -102,5 +103,5 @@ class FetchPositions:
                 if state.position is None:
                     state.error = error
         finally:
-            del self._tasks[topic]
+            self._tasks.pop(topic, None)  # an eager task ends before it is there
         self.on_change()

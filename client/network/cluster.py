@@ -159,10 +159,11 @@ class Cluster:
                 await self.connection(node_id)
             except ClientError as error:
                 _LOG.log(logging.INFO if is_known else logging.WARNING, "%s", error)  # one warning for each outage
-            del self._connecting[node_id]
+            self._connecting.pop(node_id, None)  # an eager task ends before it is there
             self._notify()
 
-        if not self._is_closed and node_id not in self._connecting:
+        known = self._connecting.get(node_id)
+        if not self._is_closed and (known is None or known.done()):
             self._connecting[node_id] = asyncio.create_task(connect())
 
     def request_refresh(self) -> asyncio.Task[None]:

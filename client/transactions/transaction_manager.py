@@ -140,7 +140,7 @@ class TransactionManager:
             key = (topic, partition)
             if key not in state.partitions:
                 self._unadded.add(key)
-                if self._adding is None:
+                if self._adding is None or self._adding.done():  # an eager task has ended when it is assigned
                     self._adding = asyncio.create_task(self._add_partitions())
                 return False
         state.has_started = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from typing import Any
 
 import pytest
@@ -148,6 +149,24 @@ async def test_a_broker_that_is_down_for_a_while_causes_a_delay_and_no_loss() ->
         assert (await sent).offset == 1
         assert now() - start < 3
     assert log.values() == [b"1", b"2"]
+
+
+if sys.version_info >= (3, 12):
+
+    @simulated
+    async def test_a_broker_that_is_down_is_connected_to_again_by_eager_tasks() -> None:
+        """A connection that is refused at once ends within `create_task`."""
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+        network = ScriptedNetwork()
+        [log] = network.create("t")
+        async with Producer(network.bootstrap, network=network) as producer:
+            await (await producer.send("t", b"1"))
+            network.brokers[1].go_down()
+            sent = await producer.send("t", b"2")
+            await asyncio.sleep(20)
+            network.brokers[1].come_up()
+            assert (await sent).offset == 1
+        assert log.values() == [b"1", b"2"]
 
 
 @simulated
