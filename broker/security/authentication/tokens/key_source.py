@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from odradek.broker.security.authentication.tokens.key_set import MAXIMUM_BYTES, KeySetError
+from odradek.broker.security.tls.web_context import context_for_the_web
 
 if TYPE_CHECKING:
     import ssl
@@ -76,8 +77,9 @@ class HttpsKeySource:
         self._connection: http.client.HTTPSConnection | None = None
 
     def fetch(self) -> bytes:
+        context = self._context or context_for_the_web()
         connection = http.client.HTTPSConnection(
-            self._host, self._port, timeout=SOCKET_TIMEOUT_SECONDS, context=self._context or _machine_context()
+            self._host, self._port, timeout=SOCKET_TIMEOUT_SECONDS, context=context
         )
         self._connection = connection
         try:
@@ -103,15 +105,6 @@ class HttpsKeySource:
                 socket.shutdown(2)  # both directions: wakes the thread, which then closes it
             except OSError:
                 return
-
-
-def _machine_context() -> ssl.SSLContext:
-    """Return a context that trusts the machine's authorities, alike in every Python."""
-    import ssl  # only for keys over https
-
-    context = ssl.create_default_context()
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # on from Python 3.13: refuses private CAs that Java accepts
-    return context
 
 
 def _bounded(text: bytes) -> bytes:
