@@ -30,7 +30,6 @@ from odradek.broker.coordinator.group_type import Committer
 from odradek.broker.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from odradek.protocol.plural import pluralize
 
 _FIRST_VERSION_WITH_CLIENT_IDS = 1
 _FIRST_VERSION_WITH_MEMBER_EPOCHS = 9  # of OffsetCommit
@@ -84,7 +83,7 @@ def check_room(state: GroupState, member_id: str, settings: ConsumerGroupSetting
     if len(state.members) >= settings.max_size and member_id not in state.members:
         raise KafkaError(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The consumer group has reached its maximum capacity of {pluralize(settings.max_size, 'member')}.",
+            f"The consumer group has reached its maximum capacity of {settings.max_size} members.",
         )
 
 
