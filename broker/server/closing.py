@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Final
 
 from odradek.broker.server.transport import Transport
@@ -23,7 +24,7 @@ _DISCARDED_AT_ONCE: Final = 64 * 1024
 
 
 class Closing:
-    """The sockets that wait for their clients; none before `begin`."""
+    """The sockets that wait for their clients; none before `waits`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, monotonic: Callable[[], float]) -> None:
         self._loop = loop
@@ -32,9 +33,17 @@ class Closing:
         self._sockets: set[socket.socket] = set()
         self._changed = asyncio.Event()  # a socket was read or closed
 
-    def begin(self) -> None:
-        """From now on, `close` waits for clients that were answered a moment ago."""
+    @asynccontextmanager
+    async def waits(self, seconds: float) -> AsyncIterator[None]:
+        """From now on, `close` waits for clients that were answered a moment ago; at the end all sockets are closed.
+
+        Waits until the clients have closed their sides or are quiet, for `seconds` at most.
+        """
         self._has_begun = True
+        try:
+            yield
+        finally:
+            await self._finish(seconds)
 
     def close(self, transport: Transport, answered_at: float) -> None:
         """Close a transport whose answers the kernel has taken, the last one at `answered_at`."""
@@ -47,8 +56,7 @@ class Closing:
             self._sockets.add(waiting)
             self._loop.add_reader(waiting, self._discard, waiting)
 
-    async def finish(self, seconds: float) -> None:
-        """Wait until the clients have closed their sides or are quiet, for `seconds` at most, and close all sockets."""
+    async def _finish(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(seconds):
                 while self._sockets:

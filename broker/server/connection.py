@@ -262,7 +262,7 @@ class Connection:
             self._send(answers)
             raise
         if answers.answered:
-            self.active_at = self.answered_at = answers.received_at
+            self.active_at = self.answered_at = answers.now
             if received and self._connections.holds and not answers.splices:
                 self._held = answers
                 self._connections.hold(self)
@@ -356,7 +356,7 @@ class Connection:
 
     def _sent(self) -> None:
         """Handle progress of the outbox: record the sent responses, and continue with received requests."""
-        self.active_at = now = self._monotonic()
+        self.active_at = self.answered_at = now = self._monotonic()
         sent = self._outbox.accepted - self._outbox.unsent
         while self._sending and self._sending[0].end <= sent:
             metrics, received, started, handled, ready = self._sending.pop(0).answered

@@ -352,18 +352,18 @@ class Connections:
             self._unauthenticated[context] = _Unauthenticated(opened_at + seconds, close)
 
     async def finish(self, seconds: float) -> None:
-        """Answer received requests, for `seconds` at most, then close the remaining connections."""
-        self.closing.begin()
-        for connection in tuple(self._connections):
-            connection.finish()
-        try:
-            async with asyncio.timeout(seconds):
-                while self._connections:
-                    await self._next_close()
-        except TimeoutError:
-            _LOG.warning("requests were cut off", connections=len(self._connections), seconds=seconds)
-        await self.close()
-        await self.closing.finish(seconds)
+        """Answer received requests, for `seconds` at most, then close the remaining connections; also if cancelled."""
+        async with self.closing.waits(seconds):
+            for connection in tuple(self._connections):
+                connection.finish()
+            try:
+                async with asyncio.timeout(seconds):
+                    while self._connections:
+                        await self._next_close()
+            except TimeoutError:
+                _LOG.warning("requests were cut off", connections=len(self._connections), seconds=seconds)
+            finally:
+                await self.close()
 
     async def interrupt(self, reason: str) -> None:
         """Close all connections, and return when no request runs any more; new connections wait for `resume`."""
