@@ -22,7 +22,7 @@ from odradek.client.errors import (
 )
 from odradek.client.network.connection import Connection, open_connection
 from odradek.client.network.connections import authenticator_of
-from odradek.client.network.transport import Network, TcpNetwork
+from odradek.client.network.transport import NO_NAME, Network, TcpNetwork
 from odradek.client.security.settings import SecuritySettings
 
 _CLIENT_ID = "odradek-doctor"
@@ -65,8 +65,9 @@ class Examiner:
         """Resolve, connect and negotiate; `subject` is the address in the findings."""
         try:
             resolved = await self._resolve(address)
-        except (OSError, TimeoutError) as error:
-            reason = getattr(error, "strerror", None) or "no response from the name server in time"
+        except (OSError, ValueError) as error:  # TimeoutError is an OSError
+            in_time = "no response from the name server in time"
+            reason = NO_NAME if isinstance(error, ValueError) else error.strerror or in_time
             cure = "Check the spelling, /etc/hosts and DNS on this machine"
             text = f"{address.host} cannot be resolved ({reason})"
             return Examination([Finding(Severity.PROBLEM, subject, text, cure)], None)

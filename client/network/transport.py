@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 _IS_IT_TLS = "Is this the port of a TLS listener? Without TLS, security_protocol is PLAINTEXT or SASL_PLAINTEXT"
 
 
+NO_NAME = "it is not the name of a host"
+"""The reason for a name that DNS cannot have: an empty part, one over 63 bytes, a NUL. Python raises ValueErrors."""
+
+
 class Network(Protocol):
     """The factory of transports."""
 
@@ -89,6 +93,13 @@ async def connect(
     except (TlsError, AuthenticationFailedError, ConnectionLostError) as error:
         error.broker = name
         raise
+    except ValueError as error:
+        if isinstance(error, ClientError):
+            raise
+        cause = f"the name cannot be resolved ({NO_NAME})"
+        unreachable = BrokerUnreachableError("connect", cause, _reachable(address), broker=name)
+        unreachable.is_unknown_host = True
+        raise unreachable from error
 
 
 def lost_error(error: Exception, tried: str, name: str) -> ClientError | None:

@@ -76,6 +76,11 @@ async def test_a_name_that_does_not_resolve() -> None:
     assert line.endswith(" Check the spelling, /etc/hosts and DNS on this machine.")
 
 
+async def test_a_name_that_dns_cannot_have() -> None:
+    [line] = await examine("a..b:9092", status=1)
+    assert line.startswith(f"{PROBLEM}  a..b:9092: a..b cannot be resolved (it is not the name of a host)")
+
+
 async def test_a_port_without_a_listener() -> None:
     [line] = await examine("127.0.0.1:1", status=1)
     assert line == (

@@ -246,6 +246,13 @@ async def test_a_name_that_does_not_exist() -> None:
         await connect(TcpNetwork(), Address("no-such-host.invalid", 9092), seconds=30)
 
 
+@pytest.mark.parametrize("host", ["a" * 64 + ".example", "a..b", "\ud800"])
+async def test_a_name_that_dns_cannot_have(host: str) -> None:
+    with pytest.raises(BrokerUnreachableError, match=r"the name cannot be resolved \(it is not the name") as raised:
+        await connect(TcpNetwork(), Address(host, 9092), seconds=30)
+    assert raised.value.is_unknown_host
+
+
 async def test_a_web_server() -> None:
     async def web_server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
