@@ -153,12 +153,16 @@ async def _groups(admin: Admin, arguments: argparse.Namespace) -> list[str]:
 
 
 async def _reset_offsets(admin: Admin, arguments: argparse.Namespace) -> int:
+    from odradek.client.cli.offset_reset import read_offsets
+
+    of_file = None if arguments.from_file is None else read_offsets(arguments.from_file)  # perhaps a pipe: once
     moves: dict[str, list[Move]] = {}
     status = 0
     for group in await _groups(admin, arguments):
         state = await _state(admin, group)
         if state in _INACTIVE:
-            moves[group] = await _plan(admin, group, arguments)
+            wanted = None if of_file is None else of_file.get(None, {}) | of_file.get(group, {})
+            moves[group] = await _plan(admin, group, _scenario(arguments, wanted), arguments)
         else:
             status = fail(
                 ValueError(f"group {group} is {state}: its offsets can be reset only while it has no members")
@@ -181,13 +185,12 @@ def _nothing_to_reset(group: str, arguments: argparse.Namespace) -> str:
     return f"nothing to reset: group {group} has committed no offsets"
 
 
-async def _plan(admin: Admin, group: str, arguments: argparse.Namespace) -> list[Move]:
+async def _plan(admin: Admin, group: str, wanted: Scenario, arguments: argparse.Namespace) -> list[Move]:
     """Return the moves of a group that has no members. Raises ClientError, OSError, ValueError."""
     from odradek.client.cli.offset_reset import plan
 
     listed = (await admin.list_group_offsets({group: None})).value(group)
     committed = {partition: one.offset for partition, one in listed.values_or_raise().items() if one is not None}
-    wanted = _scenario(arguments, group)
     if wanted.offsets is not None:
         partitions = list(wanted.offsets)
     else:
@@ -231,8 +234,8 @@ async def _state(admin: Admin, group: str) -> str:
         return "Dead"
 
 
-def _scenario(arguments: argparse.Namespace, group: str) -> Scenario:
-    from odradek.client.cli.offset_reset import Scenario, read_offsets
+def _scenario(arguments: argparse.Namespace, offsets: dict[TopicPartition, int] | None) -> Scenario:
+    from odradek.client.cli.offset_reset import Scenario
 
     time = arguments.to_datetime
     if arguments.by_duration is not None:
@@ -242,7 +245,7 @@ def _scenario(arguments: argparse.Namespace, group: str) -> Scenario:
         offset=arguments.to_offset,
         shift=arguments.shift_by,
         timestamp=time,
-        offsets=None if arguments.from_file is None else read_offsets(arguments.from_file, group),
+        offsets=offsets,
     )
 
 

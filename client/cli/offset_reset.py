@@ -67,24 +67,22 @@ async def plan(admin: Admin, partitions: Iterable[TopicPartition], committed: Of
     return moves
 
 
-def read_offsets(path: str, group: str) -> dict[TopicPartition, int]:
-    """Read the offsets of a group from a file: lines of `topic,partition,offset`, as `--export` prints them.
+def read_offsets(path: str) -> dict[str | None, dict[TopicPartition, int]]:
+    """Read the offsets of a file by group: lines of `topic,partition,offset`, as `--export` prints them.
 
-    Lines of another group, which is in front of the topic, are skipped, and so is a heading. The result is empty if all
-    lines are of other groups. Raises OSError, ValueError.
+    The group may be in front of the topic; lines without one, of any group, are under None. Skips a heading. Raises
+    OSError, ValueError.
     """
-    offsets = {}
-    has_lines = False
+    offsets: dict[str | None, dict[TopicPartition, int]] = {}
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         fields = [field.strip().strip('"') for field in line.split(",")]
         if not line.strip() or (number == 1 and not fields[-1].isdecimal()):
             continue
         if not 3 <= len(fields) <= 4 or not (fields[-1].isdecimal() and fields[-2].isdecimal()):
             raise ValueError(f"line {number} of {path} is not of the form topic,partition,offset: {line!r}")
-        has_lines = True
-        if len(fields) == 3 or fields[0] == group:
-            offsets[TopicPartition(fields[-3], int(fields[-2]))] = int(fields[-1])
-    if not has_lines:
+        group = None if len(fields) == 3 else fields[0]
+        offsets.setdefault(group, {})[TopicPartition(fields[-3], int(fields[-2]))] = int(fields[-1])
+    if not offsets:
         raise ValueError(f"{path} has no line of the form topic,partition,offset")
     return offsets
 

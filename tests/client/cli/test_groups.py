@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -171,9 +172,13 @@ async def test_all_groups_are_reset_described_and_deleted_together(
                    for number in (0, 1)]  # fmt: skip
     file = tmp_path / "offsets.csv"
     file.write_bytes(b"\n".join(out[1:]))  # a: partition 1 alone
+    read_end, write_end = os.pipe()
+    os.write(write_end, file.read_bytes())
+    os.close(write_end)
     async with member(bootstrap, "busy", topic) as consumer:
         await asyncio.wait_for(consumer.getone(), 30)
-        _, err = await run(*reset, "--all-groups", "--from-file", str(file), "--execute", status=1)
+        _, err = await run(*reset, "--all-groups", "--from-file", f"/dev/fd/{read_end}", "--execute", status=1)
+    os.close(read_end)
     assert err == "error: group busy is Stable: its offsets can be reset only while it has no members\n"
     await run("groups", "delete", *at, "--group", "busy")
     assert await committed() == [("a", 0, 3), ("a", 1, 4), ("b", 0, 6), ("b", 1, 6)]
