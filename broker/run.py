@@ -287,7 +287,8 @@ class Run:
             tasks.every("leader balance", interval_ms, partial(balance_leaders, self.services.metadata))
         if config.metrics_port >= 0:
             tasks.every("group lag", LAG_REFRESH_MS, self.group_lag.refresh)
-            tasks.every("log directories", VOLUMES_REFRESH_MS, self._gauges.refresh_volumes, first_ms=0)
+            for each in self.log_dirs.directories:  # a disk may hang
+                tasks.every("log directory", VOLUMES_REFRESH_MS, partial(self._gauges.refresh_volume, each), first_ms=0)
 
     def _why_not_ready(self) -> str | None:
         if self.failed.is_set():

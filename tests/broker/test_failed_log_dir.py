@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -135,6 +136,26 @@ async def test_the_free_space_of_each_directory_is_a_metric(tmp_path: Path) -> N
         assert await sizes(broker) == after, "a transient error changes nothing"
         broker.log_dirs.directories[1].failure.fail("testing", FAILURE)
         assert await sizes(broker) == [after[0], total[0]]
+
+
+async def test_the_free_space_of_a_directory_is_read_while_another_disk_hangs(tmp_path: Path) -> None:
+    files, goes_on = SizedFiles(), threading.Event()
+    size_of = files.volume
+
+    def hang_or_size_of(path: str) -> Volume:
+        if path.endswith("a"):
+            goes_on.wait()
+        return size_of(path)
+
+    files.volume = hang_or_size_of  # type: ignore[method-assign]
+    machine = Machine(new_files=lambda: files)
+    async with Broker(properties(tmp_path), machine=machine) as broker:
+        try:
+            async with asyncio.timeout(20):
+                while f'free_bytes{{logDirectory="{tmp_path}/b"}} 1990.0' not in await scraped(broker):
+                    pass
+        finally:
+            goes_on.set()
 
 
 async def test_a_partition_whose_log_cannot_be_created_is_retried(

@@ -28,6 +28,7 @@ from odradek.broker.replication.partition import Partition
 from odradek.broker.request.services import Services
 from odradek.broker.storage.compaction.cleaner import Cleaner
 from odradek.broker.storage.disk.files import Volume
+from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.protocol.errors import KafkaError
 
@@ -41,7 +42,7 @@ STOPPING = 6
 """Kafka's BrokerState."""
 
 VOLUMES_REFRESH_MS = 10_000
-"""The interval of `BrokerGauges.refresh_volumes`."""
+"""The interval of `BrokerGauges.refresh_volume`, for each log directory."""
 
 _STORED_STATUSES = [status for status in Status if status < Status.DEAD]
 
@@ -71,15 +72,13 @@ class BrokerGauges:
         """Set the fetchers of a broker that may have others beside it."""
         self._fetchers = fetchers
 
-    async def refresh_volumes(self) -> None:
-        """Read the file systems of the log directories, on a thread: no scrape waits for a disk."""
+    async def refresh_volume(self, log_dir: LogDir) -> None:
+        """Read the file system of a log directory, on a thread: no scrape, and no other directory, waits for a disk."""
         assert self._services is not None  # `attach`
-        partitions = self._services.partitions
-        for log_dir in partitions.log_dirs:
-            try:
-                self._volumes[str(log_dir.path)] = await partitions.volume_of(log_dir)
-            except KafkaError:
-                continue  # it has failed, which has its own series, or is read again next time
+        try:
+            self._volumes[str(log_dir.path)] = await self._services.partitions.volume_of(log_dir)
+        except KafkaError:
+            pass  # it has failed, which has its own series, or is read again next time
 
     def read(self) -> Gauges:
         """Read all gauges; with a thousand partitions this takes a few milliseconds."""
