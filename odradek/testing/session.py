@@ -47,15 +47,19 @@ class Session:
         try:
             yield self.kafka
         finally:
-            self._loop.run(self._cluster.end_test(clients))
-            self._loop.run(clients.close())
+            try:
+                self._loop.run(self._cluster.end_test(clients))
+            finally:
+                self._loop.run(clients.close())
 
     def close(self) -> None:
         """Remove what the session has left, and stop the broker if it is ours."""
         clients = self.kafka.aio.clients
         try:
-            self._loop.run(self._cluster.end_session(clients))
-            self._loop.run(clients.close())
+            try:
+                self._loop.run(self._cluster.end_session(clients))
+            finally:
+                self._loop.run(clients.close())
         finally:
             self._loop.close()
             self._cluster.close()

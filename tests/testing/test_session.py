@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 
 from odradek.broker.config import ConfigError
+from odradek.broker.testing.faults import BlockingFaults
+from odradek.broker.testing.threaded import ThreadedBroker
+from odradek.client.errors import BrokerError
 from odradek.testing.session import Session
 
 FILES = Path("/proc/self/fd")
@@ -45,6 +48,18 @@ def test_a_test_that_raises_is_isolated_like_any_other() -> None:
     with session.isolate() as kafka:
         assert kafka.describe().startswith("no topics and no groups")
     session.close()
+
+
+def test_clients_are_closed_although_the_topics_of_a_test_cannot_be_deleted(kafka_broker: ThreadedBroker) -> None:
+    session = Session.open({}, kafka_broker.bootstrap, exact_names=True)
+    clients = session.kafka.aio.clients
+    BlockingFaults(kafka_broker).fail("DeleteTopics", "CLUSTER_AUTHORIZATION_FAILED")
+    with pytest.raises(BrokerError, match="CLUSTER_AUTHORIZATION_FAILED"), session.isolate() as kafka:
+        kafka.topic("orders")
+    assert not vars(clients)["_started"]
+    with pytest.raises(BrokerError, match="CLUSTER_AUTHORIZATION_FAILED"):
+        session.close()
+    assert not vars(clients)["_started"]
 
 
 def test_a_session_that_does_not_start_leaves_no_thread() -> None:
