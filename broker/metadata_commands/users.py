@@ -6,6 +6,8 @@ odradek users add NAME     --config FILE … [--mechanism NAME]… [--iterations
 odradek users remove NAME  --config FILE … [--mechanism NAME]…
 ```
 
+`--user NAME` is the same as NAME, as without `--config`, where a broker is asked (`odradek.client.cli.users`).
+
 It makes the first user, before any client can log in to make others. `list` also works beside a running broker; `add`
 and `remove` hold the locks of the log directories, unless the store is in etcd, where brokers see the change at once.
 New log directories are created.
@@ -114,7 +116,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         add_config_arguments(action, "show")
         if name == "list":
             continue
-        action.add_argument("name", metavar="NAME", type=_name, help="the user")
+        user = action.add_mutually_exclusive_group(required=True)
+        user.add_argument("name", nargs="?", default=argparse.SUPPRESS, metavar="NAME", type=_name, help="the user")
+        user.add_argument("--user", "--entity-name", dest="name", metavar="NAME", type=_name, help="the same")
         action.add_argument(
             "--mechanism", action="append", choices=list(SCRAM_MECHANISMS), help="may be repeated; all by default"
         )

@@ -111,6 +111,31 @@ def test_users_are_added_listed_and_removed_between_runs(
     assert capsys.readouterr().out.splitlines()[1:] == ["alice  SCRAM-SHA-256        4096"]
 
 
+def test_the_user_may_be_named_by_the_flag_that_the_command_has_for_a_running_broker(
+    users: Users, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert users("add", "--user", "alice", typed="one\n") == 0
+    assert users("remove", "--entity-name", "alice", "--mechanism", "SCRAM-SHA-256") == 0
+    capsys.readouterr()
+    users("list")
+    assert capsys.readouterr().out.splitlines()[1:] == ["alice  SCRAM-SHA-512        4096"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ((), "one of the arguments NAME --user/--entity-name is required"),
+        (("alice", "--user", "bob"), "argument --user/--entity-name: not allowed with argument NAME"),
+    ],
+)
+def test_a_user_is_named_once(
+    users: Users, arguments: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        users("add", *arguments, typed="one\n")
+    assert reason in capsys.readouterr().err
+
+
 def test_what_root_creates_belongs_to_the_owner_of_the_directory(users: Users, log_dir: Path) -> None:
     log_dir.mkdir(parents=True)
     if os.geteuid() == 0:  # others create only what is theirs
