@@ -32,6 +32,9 @@ the module in `protocol/messages` its messages.
 """
 
 _RIGHTS = """
+There are no delegation tokens: their four APIs are answered as by a Kafka without a secret key for them, with
+DELEGATION_TOKEN_AUTH_DISABLED or DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+
 ## Rights
 
 What a client needs if the broker has an authorizer. Alter, Delete, Read and Write on a resource include Describe, and
