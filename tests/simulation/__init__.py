@@ -35,6 +35,7 @@ metadata store beyond a network. One seed has one run, in any process: begin wit
 | `simulation` | one run |
 | `seeds` | failing seeds: repeated, shrunk, kept |
 | `test_owned_group`, `test_transaction_history` | the checks of `owned_group` and `transaction_history` |
+| `test_names_made_again` | a topic made again, and brokers that stop at each change of the disk |
 | `test_simulation` | some seeds in continuous integration; `make simulate` runs more |
 
 `tests/mutants` puts defects into the brokers, which these runs must find.
