@@ -37,7 +37,6 @@ metadata store beyond a network. One seed has one run, in any process: begin wit
 | `test_owned_group`, `test_transaction_history` | the checks of `owned_group` and `transaction_history` |
 | `test_names_made_again` | a topic made again, and brokers that stop at each change of the disk |
 | `test_simulation` | some seeds in continuous integration; `make simulate` runs more |
-| `test_names_made_again` | a broker that is killed at each change of its disk while a topic is made again |
 
 `tests/mutants` puts defects into the brokers, which these runs must find.
 """
