@@ -38,5 +38,6 @@ def run_pytest(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a process that imports this repository's packages."""
-    return os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    """The environment of a process that imports this repository's packages, without options of pytest."""
+    others = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    return others | {"PYTHONPATH": str(REPOSITORY)}
