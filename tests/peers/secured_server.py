@@ -23,7 +23,7 @@ from odradek.broker.config.jaas import MODULES
 from odradek.client import Admin
 from tests.peers import apache, odradek
 from tests.peers.certificates import DAY, Authority
-from tests.peers.server import Server, free_port, write_properties
+from tests.peers.server import Server, accepts_at, free_port, write_properties
 
 USERS = {"admin": "admin secret", "alice": "alice secret", "bob": 'bob, "s = secret'}
 """Of PLAIN. Those of SCRAM are made by the test."""
@@ -123,6 +123,8 @@ def prepare(kind: str, directory: Path) -> SecuredServer:
         properties |= _properties_of_kafka(ports)
     escaped = {name: value.replace("\\", "\\\\") for name, value in properties.items()}
     server = _KINDS[kind](directory / kind, escaped, port=ports["PLAINTEXT"])
+    is_ready = server.is_ready
+    server.is_ready = lambda started: all(map(accepts_at, ports.values())) and is_ready(started)
     return SecuredServer(server, ports, authority, directory)
 
 

@@ -147,8 +147,13 @@ def _is_free(port: int) -> bool:
 
 
 def accepts_connections(server: Server) -> bool:
+    return accepts_at(server.port, server.host)
+
+
+def accepts_at(port: int, host: str = "127.0.0.1") -> bool:
+    """Whether something listens there."""
     try:
-        socket.create_connection((server.host, server.port), timeout=1).close()
+        socket.create_connection((host, port), timeout=1).close()
     except OSError:
         return False
     return True
