@@ -93,8 +93,9 @@ def bootstrap(server: Server) -> str:
     return server.bootstrap
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def admin(server: Server) -> AdminClient:
+    """A client for one file: its threads would open descriptors beside the tests of other packages."""
     return AdminClient({"bootstrap.servers": server.bootstrap})
 
 
