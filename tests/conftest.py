@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -65,6 +65,17 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
     yield from _check_processes(item)
+
+
+@pytest.fixture(autouse=True)
+def _collect_what_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Collect garbage at the end of each test that may start processes.
+
+    A process or a socket that such a test has left is then reported as its error, not as that of a later test.
+    """
+    yield
+    if MAY_START_PROCESSES & {marker.name for marker in request.node.iter_markers()}:
+        gc.collect()
 
 
 @pytest.hookimpl(trylast=True)
