@@ -18,12 +18,18 @@ and the waiting batches are renumbered from 0 (`restart_sequence`), except those
 Differs from Kafka: the epoch is bumped for this partition alone, not for the whole producer, because only the leaders
 store the epochs of an idempotent producer.
 
+The leader recognises only the last five batches of a producer (Kafka's ProducerStateEntry.NUM_BATCHES_TO_RETAIN). So a
+new batch waits until the oldest one in flight is at most the fourth before it. Requests to one leader are answered in
+their order and are no more than five; only after the leader has moved can one be older, which the new leader would
+refuse if it had to be sent again.
+
 A transactional producer has one id and epoch for all partitions, which its coordinator assigns (`set_producer`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Sequence
 from itertools import count, repeat
@@ -34,6 +40,8 @@ from odradek.client.record import RecordMetadata
 from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.records.batch_header import MAX_SEQUENCE
 
+_REMEMBERED_BATCHES = 5
+"""The batches of a producer id that a leader recognises as duplicates."""
 MAX_EPOCH = 32766
 """The last epoch of a producer id; Kafka reserves 32767 for fencing."""
 
@@ -57,6 +65,7 @@ class ProducerBatch:
         "is_ready_to_send",
         "linger",
         "may_be_written",
+        "number",
         "parts",
         "position",
         "queue",
@@ -85,6 +94,7 @@ class ProducerBatch:
         self.may_be_written = False  # by an attempt whose result is not known
         self.finished = finished
         self.parts: Sequence[ProducerBatch] = ()
+        self.number = 0  # counts the batches of the queue in the order in which they were first sent
         self.base_sequence = -1
         self.records: bytearray | None = None
 
@@ -144,6 +154,8 @@ class PartitionQueue:
 
     __slots__ = (
         "_batches",
+        "_most_ahead",
+        "_sent",
         "backoff",
         "closed",
         "failure",
@@ -176,6 +188,8 @@ class PartitionQueue:
         self.next_sequence = 0
         self.needs_restart = False
         self._batches = 0
+        self._sent = 0
+        self._most_ahead = _REMEMBERED_BATCHES - 1 if is_idempotent else sys.maxsize
 
     def next_position(self) -> tuple[int, int]:
         """The position of a new batch."""
@@ -189,13 +203,17 @@ class PartitionQueue:
     def head(self) -> ProducerBatch | None:
         """The batch to send next, if one may be sent now.
 
-        A retried batch is sent alone: the sequences after it are valid only if it succeeds.
+        A retried batch is sent alone: the sequences after it are valid only if it succeeds. So the first in flight is
+        the oldest.
         """
         if self.in_flight and (self.needs_restart or not self.is_known_to_leader):
             return None
+        if self.closed and (head := self.closed[0]).was_sent:
+            return None if self.in_flight else head
+        if self.in_flight and self._sent - self.in_flight[0].number >= self._most_ahead:
+            return None
         if self.closed:
-            head = self.closed[0]
-            return None if self.in_flight and head.was_sent else head
+            return self.closed[0]
         return self.open if self.open is not None and self.open.is_ready_to_send else None
 
     def take(self) -> ProducerBatch:
@@ -203,6 +221,9 @@ class PartitionQueue:
         if not self.closed:
             self.close_open()
         batch = self.closed.popleft()
+        if not batch.was_sent:
+            self._sent += 1
+            batch.number = self._sent
         self.in_flight.append(batch)
         return batch
 

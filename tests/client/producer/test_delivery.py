@@ -271,6 +271,35 @@ async def test_a_recreated_topic_gets_the_waiting_records() -> None:
     assert again[1].values() == numbers(20)
 
 
+@simulated
+async def test_the_leader_remembers_every_batch_that_may_be_sent_again() -> None:
+    """It remembers five of a producer; a new leader gets no more than that beside what the old one has not answered."""
+    network = ScriptedNetwork(brokers=2)
+    [log] = network.create("t")
+    network.create("another", 2)
+    answers = asyncio.Event()
+
+    async def serve_and_drop_later(broker: Broker, request: ProduceRequest) -> Any:
+        await broker.serve(request)
+        await answers.wait()
+        return await drop_unread(broker, request)
+
+    async with Producer(network.bootstrap, network=network, batch_size=0, linger_ms=0) as producer:
+        await (await producer.send("t", b"first"))
+        network.brokers[1].script("Produce", serve_and_drop_later)
+        slow = await producer.send("t", b"slow")
+        await asyncio.sleep(1)
+        network.move(log, to=2)
+        await (await producer.send("another", b"of the new leader", partition=1))  # brings metadata
+        sent = [await producer.send("t", value) for value in numbers(20)]
+        await asyncio.sleep(1)
+        assert log.values() == [b"first", b"slow", *numbers(4)]
+        answers.set()
+        assert (await slow).offset == 1
+        await asyncio.gather(*sent)
+    assert log.values() == [b"first", b"slow", *numbers(20)]
+
+
 # Random failures.
 
 
