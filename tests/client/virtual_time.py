@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import random
 import selectors
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -58,10 +59,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def simulated(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test in virtual time; it may have fixtures."""
+    """Run an async test in virtual time; it may have fixtures. The client's chances are the same in each run."""
 
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
+        random.seed(test.__qualname__)
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             runner.run(test(*args, **kwargs))
 
