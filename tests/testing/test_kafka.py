@@ -258,7 +258,7 @@ def test_a_group_that_has_not_committed_everything_is_described(kafka: Kafka, ne
         "  member shop at /127.0.0.1: orders-0",
         "  orders-0: committed 1, end 2, lag 1",
     ]
-    assert " OffsetCommit " in lines[-1]
+    assert any(" OffsetCommit " in line for line in lines[-3:])  # a fetch may follow
 
 
 @pytest.mark.parametrize("ending", ["commit", "abort"])
