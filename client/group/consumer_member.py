@@ -98,7 +98,6 @@ class ConsumerMember:
 
     def handle_error(self, error: ClientError) -> bool:
         """Handle an error of a heartbeat. Returns whether the coordinator has removed this member."""
-        self._sends_everything = True
         if isinstance(error, BrokerError):
             if error.code in NOT_THE_COORDINATOR:
                 self._coordinator.forget_coordinator()
@@ -121,18 +120,24 @@ class ConsumerMember:
         config = self._config
         owns = {topic_id: sorted(partitions) for topic_id, partitions in owned.items() if partitions}
         request = ConsumerGroupHeartbeatRequest(self._coordinator.key, self.member_id, epoch, config.group_instance_id)
-        if self._sends_everything:
+        sends_everything, self._sends_everything = self._sends_everything, False  # it may be set during the request
+        if sends_everything:
             request.rebalance_timeout_ms = config.max_poll_interval_ms
             request.subscribed_topic_names = sorted(topics)
             request.server_assignor = config.group_remote_assignor
             if regex is not None:
                 request.subscribed_topic_regex = regex
-        if self._sends_everything or owns != self._reported:
+        if sends_everything or owns != self._reported:
             request.topic_partitions = [TopicPartitions(topic_id, indexes) for topic_id, indexes in owns.items()]
-        response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
+        try:
+            response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
+        except BaseException:
+            self._sends_everything = True
+            raise
         if response.error_code:
+            self._sends_everything = True
             raise self._error(response, broker)
-        self._sends_everything, self._reported = False, owns
+        self._reported = owns
         self.generation = response.member_epoch
         self.heartbeat_interval = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:
