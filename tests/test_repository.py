@@ -215,3 +215,29 @@ def test_no_loop_waits_by_gather_alone() -> None:
     sources = {str(path): path.read_text() for path in tracked_files() if path.suffix == ".py"}
     found = {path: loops_of_gathers(source) for path, source in sources.items() if "gather(" in source}
     assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+def changes_across_an_await(source: str) -> list[int]:
+    """Return the lines of `object.attribute += await …` in a module, with any operator.
+
+    The attribute is read before the await: what another task writes to it meanwhile is lost.
+    """
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.AugAssign)
+        and not isinstance(node.target, ast.Name)
+        and any(isinstance(part, ast.Await) for part in ast.walk(node.value))
+    ]
+
+
+@pytest.mark.process
+def test_no_attribute_is_changed_across_an_await() -> None:
+    assert changes_across_an_await("async def f(self):\n    self.a |= 1 + await g()\n    b += await g()\n") == [2]
+    found = [
+        f"{path.relative_to(REPOSITORY)}:{line}"
+        for path in tracked_files()
+        if path.suffix == ".py"
+        for line in changes_across_an_await(path.read_text())
+    ]
+    assert found == []

@@ -160,10 +160,11 @@ class Group:
             self._needs_join = False
             was_lost, self._is_lost = self._is_lost, False
             try:
-                self._needs_join |= await self._rebalancer.rejoin(was_lost=was_lost)
+                must_follow = await self._rebalancer.rejoin(was_lost=was_lost)
             except BaseException:
                 self._needs_join = True
                 raise
+            self._needs_join |= must_follow  # which may have been set meanwhile
             self._joined_as = self._commit_identity()
             count = pluralize(len(self._owned.partitions()), "partition")
             _LOG.info("member %s of group %s owns %s", self._member.member_id, self._config.group_id, count)

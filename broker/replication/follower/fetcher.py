@@ -139,7 +139,8 @@ class Fetcher:
 
     async def _handle_row(self, replica: FollowedReplica, wanted: FetchPartition, row: PartitionData) -> None:
         try:
-            self._metrics.replication_bytes_in += await replica.handle(wanted, row)
+            count = await replica.handle(wanted, row)
+            self._metrics.replication_bytes_in += count
         except Exception as error:  # noqa: BLE001 - one partition must not hold up the others
             self._failed(replica, error)
             if not replica.is_prepared:

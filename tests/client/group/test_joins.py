@@ -1,0 +1,105 @@
+"""What is asked of a member while it joins: it is done when the join has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from odradek.broker.broker import Broker
+from odradek.client import Admin, Consumer, NewTopic, Producer, RebalanceListener, TopicPartition
+
+BOTH: list[dict[str, Any]] = [{}, {"group_protocol": "consumer"}]
+SESSION_MS = 1000
+PROPERTIES = {
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.min.session.timeout.ms": str(SESSION_MS),
+    "group.consumer.session.timeout.ms": str(SESSION_MS),
+    "group.min.session.timeout.ms": str(SESSION_MS),
+}
+
+
+@pytest.fixture
+async def bootstrap() -> AsyncIterator[str]:
+    """The address of a broker with the topics a, of one partition, and b, of two."""
+    async with Broker(PROPERTIES) as broker:
+        async with Admin(broker.bootstrap) as admin:
+            (await admin.create_topics([NewTopic("a", 1), NewTopic("b", 2)])).values_or_raise()
+        yield broker.bootstrap
+
+
+def consumer_of(bootstrap: str, **settings: Any) -> Consumer:
+    common = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 100, "session_timeout_ms": SESSION_MS}
+    return Consumer(bootstrap, group_id="g", **common | settings)
+
+
+async def poll_until_assigned(consumer: Consumer, *expected: tuple[str, int]) -> None:
+    async with asyncio.timeout(20):
+        while consumer.assignment() != list(expected):
+            await consumer.poll(timeout_ms=50)
+
+
+class Listener(RebalanceListener):
+    """Records its calls; the first `on_assigned` waits until `go_on` is set."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.assigning = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+        self.calls.append("assigned")
+        self.assigning.set()
+        await self.go_on.wait()
+
+    async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+        self.calls.append("lost")
+
+
+@pytest.mark.parametrize("settings", BOTH)
+async def test_a_subscription_during_a_join_is_joined(bootstrap: str, settings: dict[str, Any]) -> None:
+    async with consumer_of(bootstrap, **settings) as consumer, Producer(bootstrap) as producer:
+        await (await producer.send("b", b"wanted", partition=1))
+        await consumer.subscribe(["a"])
+        await consumer.poll(timeout_ms=0)
+        await consumer.subscribe(["b"])
+        [record] = await consumer.poll(timeout_ms=10_000)
+        assert record.value == b"wanted"
+        assert consumer.assignment() == [("b", 0), ("b", 1)]
+
+
+async def test_a_member_that_was_removed_while_its_listener_ran_joins_again(bootstrap: str) -> None:
+    listener = Listener()
+    async with (
+        consumer_of(bootstrap, group_protocol="consumer") as slow,
+        consumer_of(bootstrap, group_protocol="consumer") as other,
+    ):
+        await slow.subscribe("a", listener)
+        polling = asyncio.create_task(slow.poll(timeout_ms=30_000))
+        await listener.assigning.wait()
+        await other.subscribe("a")
+        await poll_until_assigned(other, ("a", 0))
+        await other.close()
+        listener.go_on.set()
+        async with Producer(bootstrap) as producer:
+            await (await producer.send("a", b"for the member that is back"))
+        [record] = await polling
+        assert record.value == b"for the member that is back"
+        assert listener.calls == ["assigned", "lost", "assigned"]
+
+
+async def test_partitions_that_are_added_while_the_leaders_listener_runs_are_assigned(bootstrap: str) -> None:
+    listener = Listener()
+    async with consumer_of(bootstrap, session_timeout_ms=30_000, metadata_max_age_ms=100) as leader:
+        await leader.subscribe("b", listener)
+        polling = asyncio.create_task(leader.poll(timeout_ms=1000))
+        await listener.assigning.wait()
+        async with Admin(bootstrap) as admin:
+            (await admin.create_partitions({"b": 3})).value("b")
+        await asyncio.sleep(0.5)  # until the leader has read the metadata
+        listener.go_on.set()
+        await polling
+        await poll_until_assigned(leader, ("b", 0), ("b", 1), ("b", 2))
