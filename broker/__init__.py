@@ -21,6 +21,7 @@
 | `purgatory`, `tasks` | requests that wait for an event; periodic work |
 | `waiting` | time limits: the timers of the event loop, or of a clock that tests move |
 | `clock`, `randomness`, `structured_logging` | the seams for time and chance; the broker's log lines |
+| `garbage_collection` | how long the collector of Python may stop a broker process |
 | `health_check` | the check of a container whether its broker serves clients |
 | `command_line` | what the commands share: options, errors |
 | `build_info` | the version, and whether it is compiled |

@@ -32,6 +32,7 @@ from odradek.broker import build_info
 from odradek.broker.command_line import add_override, fail
 from odradek.broker.config import BrokerConfig, ConfigError, workers
 from odradek.broker.descriptor_budget import raise_limit
+from odradek.broker.garbage_collection import GarbageCollection
 from odradek.broker.inspection.text import error_text
 from odradek.broker.metadata.registration import RegistrationError
 from odradek.broker.metadata.store.store import StoreError
@@ -185,13 +186,12 @@ async def _serve(broker: Broker, *on_start: Callable[[], None]) -> int:
         _LOG.info("started")
         for notify in on_start:
             notify()
-        # The objects that exist now stay until the end, so the collector skips them from now on. Embedded brokers end
-        # sooner, so they do not do this.
-        gc.freeze()
-        gc.enable()
+        collection = GarbageCollection()
+        collection.start()
         await asyncio.wait({stopping, failing}, return_when=asyncio.FIRST_COMPLETED)
         _LOG.info("stopping", reason="a signal" if stop.is_set() else "a failure")
         await broker.close()
+        collection.stop()
         _LOG.info("stopped")
     for task in (stopping, failing):
         task.cancel()
