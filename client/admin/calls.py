@@ -69,8 +69,9 @@ class Calls:
         order = list(left)
         milliseconds = config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        limit = asyncio.timeout(milliseconds / 1000)
         try:
-            async with asyncio.timeout(milliseconds / 1000):
+            async with limit:
                 while left:
                     results.update(await self._outcomes(tried, left, attempt))
                     left = [item for item in left if _should_retry(results[item])]
@@ -78,6 +79,8 @@ class Calls:
                         await asyncio.sleep(backoff.next())
                         await self._refresh()
         except TimeoutError:
+            if not limit.expired():
+                raise
             for item in left:
                 results.setdefault(
                     item, TimeLimitError(tried, f"no response within {milliseconds} ms", _MAY_STILL_HAPPEN)

@@ -36,8 +36,9 @@ class FetchCollector:
         arrived = self._fetcher.arrived
         deadline = None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
         while True:
+            waiting = asyncio.timeout_at(deadline)
             try:
-                async with asyncio.timeout_at(deadline):
+                async with waiting:
                     await self._poll_group()
                     arrived.clear()
                     if records := self.collect_buffered(limit):
@@ -45,6 +46,8 @@ class FetchCollector:
                     self._raise_error()
                     await arrived.wait()
             except TimeoutError:
+                if not waiting.expired():
+                    raise  # that of a request, or of the user's listener
                 return []
 
     def collect_buffered(self, limit: int) -> list[ConsumerRecord]:

@@ -52,13 +52,16 @@ class OffsetLookup:
         failure: ClientError | None = None
         backoff = Backoff(self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000)
         await self._find_topics(times, timeout_ms)
+        limit = asyncio.timeout(timeout_ms / 1000)
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with limit:
                 while missing := {partition: times[partition] for partition in times if partition not in found}:
                     if failure is not None:
                         await asyncio.sleep(backoff.next())
                     failure = await self._list_offsets_by_leader(missing, found)
         except TimeoutError:
+            if not limit.expired():
+                raise
             if failure is not None:
                 raise failure from None
             raise TimeLimitError(_TRIED, f"no response within {timeout_ms} ms") from None

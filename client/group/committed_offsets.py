@@ -74,8 +74,9 @@ class CommittedOffsets:
         config = self._config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         failure: ClientError | None = None
+        limit = asyncio.timeout(timeout_ms / 1000)
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with limit:
                 while True:
                     try:
                         return await attempt()
@@ -89,6 +90,8 @@ class CommittedOffsets:
                         raise failure
                     await asyncio.sleep(backoff.next())
         except TimeoutError:
+            if not limit.expired():
+                raise
             raise failure or TimeLimitError(tried, f"no response within {timeout_ms} ms") from None
 
     async def _commit(self, offsets: Offsets) -> None:

@@ -70,8 +70,9 @@ class Cluster:
         An error that lasts is raised at once: the names of all servers are unknown, or the peer is not a broker.
         """
         failure: ClientError | None = None
+        limit = asyncio.timeout(timeout_ms / 1000 if timeout_ms > 0 else None)
         try:
-            async with asyncio.timeout(timeout_ms / 1000 if timeout_ms > 0 else None):
+            async with limit:
                 while True:
                     try:
                         await self.refresh()  # pauses between attempts
@@ -83,6 +84,8 @@ class Cluster:
                             _LOG.warning("%s; the client retries for %d ms", error.summary, timeout_ms)
                         failure = error
         except TimeoutError as error:
+            if not limit.expired():
+                raise
             if failure is None:
                 raise BootstrapError(
                     "find the cluster", f"no bootstrap server responded within {timeout_ms} ms", _CURE
@@ -219,8 +222,9 @@ class Cluster:
         user = object()
         failure: ClientError | None = None
         self._tracked[user] = frozenset({name})
+        limit = asyncio.timeout(timeout_ms / 1000)
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with limit:
                 while (known := self.image.topics.get(name)) is None:
                     try:
                         await self.refresh()
@@ -231,6 +235,8 @@ class Cluster:
                         raise failure
                 return known
         except TimeoutError:
+            if not limit.expired():
+                raise
             failure = failure or self.topic_failure(name)
             raise failure or TimeLimitError("find a topic", f"no metadata within {timeout_ms} ms", topic=name) from None
         finally:

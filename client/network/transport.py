@@ -80,14 +80,13 @@ async def connect(
 
     Raises TransportError, AuthenticationFailedError, and ConfigurationError for a key or trust store.
     """
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds):
+        async with limit:
             await network.connect(address, protocol)
-    except TimeoutError:
-        cause = f"no response within {seconds * 1000:.0f} ms"
-        raise BrokerUnreachableError("connect", cause, _reachable(address), broker=name) from None
-    except OSError as error:
-        unreachable = BrokerUnreachableError("connect", describe(error), _reachable(address), broker=name)
+    except OSError as error:  # TimeoutError is one, of the limit here or of the system's connect
+        cause = f"no response within {seconds * 1000:.0f} ms" if limit.expired() else describe(error)
+        unreachable = BrokerUnreachableError("connect", cause, _reachable(address), broker=name)
         unreachable.is_unknown_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
         raise unreachable from error
     except (TlsError, AuthenticationFailedError, ConnectionLostError) as error:

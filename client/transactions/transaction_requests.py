@@ -189,8 +189,9 @@ class TransactionRequests:
         """Send a request until it succeeds. Raises the error that is not retriable, or the last one."""
         backoff = Backoff(self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000)
         failure: ClientError | None = None
+        limit = asyncio.timeout(timeout_ms / 1000)
         try:
-            async with asyncio.timeout(timeout_ms / 1000):
+            async with limit:
                 while True:
                     pause = None
                     try:
@@ -208,6 +209,8 @@ class TransactionRequests:
                                 pause = CONCURRENT_PAUSE_SECONDS
                     await asyncio.sleep(backoff.next() if pause is None else pause)
         except TimeoutError:
+            if not limit.expired():
+                raise
             last = f"; the last attempt: {failure.summary}" if failure else ""
             cause = f"not done within {timeout_ms} ms{last}"
             raise TimeLimitError(tried, cause, "The result is unknown: repeat the call") from failure

@@ -262,3 +262,17 @@ async def test_a_lookup_fails_at_once_with_a_final_error() -> None:
         with pytest.raises(AuthorizationError, match="look up an offset on t-0"):
             await consumer.end_offsets([T0])
         assert now() < 0.1
+
+
+@pytest.mark.parametrize("timeout_ms", [None, 60_000])
+@simulated
+async def test_a_poll_raises_the_time_limit_of_a_lookup(timeout_ms: int | None) -> None:
+    """Without a time-out of its own, or before it, a broker that is stuck must not look like an empty partition."""
+    network, _ = one_log(1)
+    async with Consumer(network.bootstrap, network=network, default_api_timeout_ms=5000) as consumer:
+        consumer.assign([T0])
+        network.brokers[1].script("ListOffsets", Gate())
+        start = now()
+        with pytest.raises(TimeLimitError, match="no response within 5000 ms"):
+            await consumer.poll(timeout_ms)
+        assert 5 <= now() - start < 6

@@ -103,3 +103,18 @@ async def test_partitions_that_are_added_while_the_leaders_listener_runs_are_ass
         listener.go_on.set()
         await polling
         await poll_until_assigned(leader, ("b", 0), ("b", 1), ("b", 2))
+
+
+@pytest.mark.parametrize("timeout_ms", [None, 10_000])
+@pytest.mark.parametrize("settings", BOTH)
+async def test_a_time_out_of_the_listener_is_raised(
+    bootstrap: str, settings: dict[str, Any], timeout_ms: int | None
+) -> None:
+    class TimesOut(RebalanceListener):
+        async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            raise TimeoutError("of the user's database")
+
+    async with consumer_of(bootstrap, **settings) as consumer:
+        await consumer.subscribe("a", TimesOut())
+        with pytest.raises(TimeoutError, match="of the user's database"):
+            await consumer.poll(timeout_ms)
