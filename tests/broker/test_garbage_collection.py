@@ -1,15 +1,21 @@
-"""Full collections visit what is new, and everything once the exempt objects have doubled.
+"""Full collections visit what is new, and everything once the exempt objects have doubled; deleted topics need none.
 
-The collector belongs to the process, so each test runs in one of its own.
+The collector belongs to the process, so each test of it runs in one of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import subprocess
 import sys
 import textwrap
 
 import pytest
+
+from odradek.broker.broker import Broker
+from odradek.broker.storage.log import Log
+from odradek.client import Admin, NewTopic
 
 pytestmark = pytest.mark.process
 
@@ -98,3 +104,22 @@ def test_nothing_is_exempt_after_the_end() -> None:
         gc.collect()
         assert gc.get_freeze_count() <= at_start
     """)
+
+
+async def test_a_deleted_topic_is_freed_without_a_collection() -> None:
+    async with Broker({"log.segment.delete.delay.ms": "0"}) as broker, Admin(broker.bootstrap) as admin:
+        gc.collect()
+        gc.disable()
+        try:
+            (await admin.create_topics([NewTopic("t", 20)])).values_or_raise()
+            assert len(logs_of("t")) == 20
+            (await admin.delete_topics(["t"])).values_or_raise()
+            async with asyncio.timeout(20):
+                while logs_of("t"):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        finally:
+            gc.enable()
+
+
+def logs_of(topic: str) -> list[Log]:
+    return [each for each in gc.get_objects() if isinstance(each, Log) and each.topic == topic]

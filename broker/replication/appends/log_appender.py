@@ -198,8 +198,9 @@ class LogAppender:
             self.count_end(on_counted)
 
     def resign(self) -> None:
-        """Begin no epoch any more: the log is about to be removed."""
+        """Begin no epoch any more, and report no append: the log is about to be removed."""
         self._has_resigned = True
+        self._on_appended = _ignore  # otherwise the partition and its appender were a cycle that outlives the log
 
     def _is_over(self, leader_epoch: int) -> bool:
         return self._has_resigned or leader_epoch != self.leader_epoch
@@ -374,6 +375,10 @@ class LogAppender:
             for waiter in idle:
                 if not waiter.done():
                     waiter.set_result(None)
+
+
+def _ignore(_: AppendInfo) -> None:
+    """Nobody waits for an append to a log that is about to be removed."""
 
 
 def _records_count(records: memoryview) -> int:
