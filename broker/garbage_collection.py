@@ -19,7 +19,7 @@ import gc
 from typing import Final
 
 _OLDEST: Final = 2
-SPARE: Final = 500_000
+SPARE: Final = 1_000_000
 """How many objects more than twice those of the last complete visit may be exempt."""
 
 
@@ -28,13 +28,15 @@ class GarbageCollection:
 
     def __init__(self, spare: int = SPARE) -> None:
         self._spare = spare
+        self._exempt = 0  # at most so many, since the last complete visit
         self._most_exempt = 0
         self._visits_all = False  # the next full collection does
 
     def start(self) -> None:
         """Exempt all objects that exist, which are those of the start, and collect from now on."""
         gc.freeze()
-        self._most_exempt = 2 * gc.get_freeze_count() + self._spare
+        self._exempt = gc.get_freeze_count()
+        self._most_exempt = 2 * self._exempt + self._spare
         gc.callbacks.append(self._collected)
         gc.enable()
 
@@ -46,11 +48,14 @@ class GarbageCollection:
         """Exempt what a full collection has found alive. `info` is that of `gc.callbacks`."""
         if phase != "stop" or info["generation"] != _OLDEST:
             return
+        self._exempt += len(gc.get_objects(generation=_OLDEST))
         gc.freeze()
-        exempt = gc.get_freeze_count()
         if self._visits_all:
             self._visits_all = False
-            self._most_exempt = 2 * exempt + self._spare
-        elif exempt > self._most_exempt:
-            self._visits_all = True
-            gc.unfreeze()
+            self._most_exempt = 2 * self._exempt + self._spare
+        elif self._exempt > self._most_exempt:
+            self._exempt = gc.get_freeze_count()  # some were freed; to count takes 50 ns each, so it is done rarely
+            if self._exempt > self._most_exempt:
+                self._visits_all = True
+                self._exempt = 0
+                gc.unfreeze()
