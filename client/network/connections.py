@@ -16,7 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from odradek.client.config import Address, ClientConfig
-from odradek.client.errors import ClientError, ClosedError
+from odradek.client.errors import ClientError, ClosedError, ConnectionLostError
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connection import Connection, open_connection
 from odradek.client.network.transport import Network
@@ -101,11 +101,15 @@ class Connections:
         self._keep(node_id, Purpose.REQUESTS, connection)
 
     def drop(self, node_id: int) -> None:
-        """Close the connections to a node that was removed or has another address."""
+        """Close the connections to a node that was removed or has another address.
+
+        Their requests in flight are lost, not refused: the node may have executed them, and may be back soon.
+        """
         for purpose in Purpose:
             connection = self._open.pop((node_id, purpose), None)
             if connection is not None:
-                connection.close()
+                gone = "the broker is no longer in the metadata, or not at this address"
+                connection.close(ConnectionLostError("use a connection", gone, broker=connection.name))
         self._backoffs.pop(node_id, None)
         self._failures.pop(node_id, None)
 

@@ -197,8 +197,8 @@ class TransactionManager:
             try:
                 await self._requests.end(committed=True)
             except ClientError as error:
-                if error.retriable:
-                    raise
+                if error.retriable or not isinstance(error, BrokerError):
+                    raise  # the commit may have been executed: only a broker can refuse it
                 self._fail(error)
                 return
         self.state.end()

@@ -300,6 +300,26 @@ async def test_the_leader_remembers_every_batch_that_may_be_sent_again() -> None
     assert log.values() == [b"first", b"slow", *numbers(20)]
 
 
+@simulated
+async def test_a_record_whose_leader_leaves_the_metadata_is_sent_again() -> None:
+    network = ScriptedNetwork(brokers=2)
+    [log] = network.create("t")
+
+    async def serve_and_leave(broker: Broker, request: ProduceRequest) -> None:
+        await broker.serve(request)
+        broker.is_up = False  # its connections stay open
+
+    async with Producer(network.bootstrap, network=network, metadata_max_age_ms=500) as producer:
+        await (await producer.send("t", b"1"))
+        network.brokers[1].script("Produce", serve_and_leave)
+        sent = await producer.send("t", b"2")
+        await asyncio.sleep(3)
+        network.move(log, to=2)
+        assert (await sent).offset == 1
+        assert now() < 10
+    assert log.values() == [b"1", b"2"]
+
+
 # Random failures.
 
 

@@ -369,3 +369,26 @@ async def test_offsets_of_a_former_member_abort(version: int) -> None:
         async with producer.transaction() as transaction:
             await transaction.send_offsets(OFFSETS, member)
     assert coordinator.ended == [False, True]
+
+
+@simulated
+async def test_a_commit_whose_coordinator_leaves_the_metadata_is_sent_again() -> None:
+    """It was executed: to call the transaction aborted would make the program write its records twice."""
+    network = ScriptedNetwork(brokers=2, transaction_version=1)
+    network.create("t")
+    coordinator = network.coordinator
+    assert coordinator is not None
+
+    async def execute_and_leave(broker: Broker, request: Any) -> None:
+        await broker.serve(request)
+        for each in network.brokers.values():
+            each.clear_scripts()
+        broker.is_up = False  # its connections stay open
+
+    async with producer_of(network, metadata_max_age_ms=500) as producer:
+        async with producer.transaction():
+            await (await producer.send("t", b"1"))
+            for each in network.brokers.values():
+                each.script("EndTxn", execute_and_leave)
+        assert coordinator.ended == [True, True]
+        assert now() < 5
