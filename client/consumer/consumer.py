@@ -178,6 +178,8 @@ class Consumer:
                 await self._group.close(commits=commits)
         finally:
             self._is_leaving = False
+            if self._group is not None:
+                self._group.stop()
             await self._cluster.close()
 
     # Assignment and subscription.

@@ -81,11 +81,11 @@ class Fetcher:
             self.wakeup()
 
     async def close(self) -> None:
-        """Stop fetching, and cancel all tasks."""
+        """Stop fetching, and cancel all tasks, before the first await."""
         self._is_running = False
-        await self._positions.close()
         for task in self._brokers.values():
             task.cancel()
+        await self._positions.close()
         await asyncio.gather(*self._brokers.values(), return_exceptions=True)
         self.arrived.set()
 

@@ -42,10 +42,15 @@ class AutoCommit:
         if self._is_enabled and self._offsets.is_member:
             await self._commit(consumed)
 
-    async def close(self) -> None:
+    def cancel(self) -> None:
         """Cancel the commit that is under way."""
         if self._task is not None:
             self._task.cancel()
+
+    async def close(self) -> None:
+        """Cancel the commit that is under way, and wait for its end."""
+        self.cancel()
+        if self._task is not None:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _commit(self, consumed: Offsets) -> None:

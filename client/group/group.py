@@ -135,11 +135,9 @@ class Group:
         An exception of the listener is raised after the group was left. Source: Kafka
         `ConsumerCoordinator.onLeavePrepare`.
         """
-        for task in (self._join_task, self._heartbeat_task):
-            if task is not None:
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
-        await self._auto_commit.close()
+        self.stop()
+        tasks = [task for task in (self._join_task, self._heartbeat_task) if task is not None]
+        await asyncio.gather(*tasks, self._auto_commit.close(), return_exceptions=True)
         if self.is_subscribed:
             try:
                 if commits and not self._needs_join:
@@ -147,6 +145,13 @@ class Group:
                 await self._call_listener_at_close()
             finally:
                 await self._leave("the consumer was closed")
+
+    def stop(self) -> None:
+        """Cancel what runs in the background. Neither commits nor leaves: the end of a close that was cancelled."""
+        for task in (self._join_task, self._heartbeat_task):
+            if task is not None:
+                task.cancel()
+        self._auto_commit.cancel()
 
     async def _call_listener_at_close(self) -> None:
         partitions = self._owned.partitions()

@@ -95,13 +95,14 @@ class Cluster:
             ) from failure
 
     async def close(self) -> None:
-        """Cancel all tasks and close every connection."""
+        """Cancel all tasks and close every connection, also if it is cancelled."""
         self._is_closed = True
         if self._age_timer is not None:
             self._age_timer.cancel()
         tasks = [*self._connecting.values(), *([self._refresh] if self._refresh else [])]
         for task in tasks:
             task.cancel()
+        self.connections.close_now()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.connections.close()
 

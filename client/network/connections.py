@@ -113,17 +113,19 @@ class Connections:
         self._backoffs.pop(node_id, None)
         self._failures.pop(node_id, None)
 
-    async def close(self) -> None:
-        """Close all connections and wait until they are closed."""
+    def close_now(self) -> None:
+        """Close all connections, and open none any more."""
         self._is_closed = True
-        attempts = list(self._attempts.values())
-        for attempt in attempts:
+        for attempt in self._attempts.values():
             attempt.cancel()
-        await asyncio.gather(*attempts, return_exceptions=True)
-        connections = list(self._open.values())
-        for connection in connections:
+        for connection in list(self._open.values()):
             connection.close()
-        for connection in connections:
+
+    async def close(self) -> None:
+        """Close all connections, and wait until they are closed."""
+        self.close_now()
+        await asyncio.gather(*self._attempts.values(), return_exceptions=True)
+        for connection in list(self._open.values()):
             await connection.wait_closed()
 
     def _check_open(self) -> None:
