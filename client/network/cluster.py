@@ -279,10 +279,14 @@ class Cluster:
 
     def _merge(self, response: MetadataResponse) -> None:
         self._set_image(self.image.merge(response))
+        self._refresh_after(self._config.metadata_max_age_ms)
+
+    def _refresh_after(self, milliseconds: int) -> None:
+        """Request metadata at that time, in place of the time that was planned before."""
         if self._age_timer is not None:
             self._age_timer.cancel()
-        loop = asyncio.get_running_loop()
-        self._age_timer = loop.call_later(self._config.metadata_max_age_ms / 1000, self.request_refresh)
+        if not self._is_closed:
+            self._age_timer = asyncio.get_running_loop().call_later(milliseconds / 1000, self.request_refresh)
 
     def _set_image(self, image: ClusterImage) -> None:
         before, self.image = self.image, image
@@ -340,6 +344,7 @@ class Cluster:
         self._refresh_failure = error if isinstance(error, ClientError) else None
         if error is not None:
             _LOG.info("%s", error)  # callers that need the metadata raise it or request them again
+            self._refresh_after(self._config.retry_backoff_max_ms)  # those that wait for a change do not
         elif not self._topics() <= self._requested_topics and not self._is_closed:
             self.request_refresh()  # for topics that were added after the request was sent
         self._notify()

@@ -237,3 +237,23 @@ class _SilentNetwork:
 class _UnknownHosts:
     async def connect(self, address: Address, protocol: asyncio.BufferedProtocol) -> asyncio.WriteTransport:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+
+@simulated
+async def test_metadata_are_refreshed_after_a_failure() -> None:
+    """The one that is due while no broker can be reached is not the last."""
+    network = ScriptedNetwork(brokers=2)
+    [log] = network.create("t")
+    async with Producer(network.bootstrap, network=network, metadata_max_age_ms=10_000) as producer:
+        await (await producer.send("t", b""))
+        for broker in network.brokers.values():
+            broker.go_down()
+        await asyncio.sleep(15)
+        for broker in network.brokers.values():
+            broker.come_up()
+        network.move(log, to=2)
+        await asyncio.sleep(5)
+        known = len(network.brokers[1].received(MetadataRequest) + network.brokers[2].received(MetadataRequest))
+        await asyncio.sleep(100)
+        asked = len(network.brokers[1].received(MetadataRequest) + network.brokers[2].received(MetadataRequest))
+        assert asked - known == 10
