@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -118,3 +119,15 @@ async def test_a_time_out_of_the_listener_is_raised(
         await consumer.subscribe("a", TimesOut())
         with pytest.raises(TimeoutError, match="of the user's database"):
             await consumer.poll(timeout_ms)
+
+
+async def test_a_pattern_waits_for_the_broker_as_names_do() -> None:
+    async with Broker(PROPERTIES) as broker:
+        async with Admin(broker.bootstrap) as admin:
+            (await admin.create_topics([NewTopic("a", 1)])).values_or_raise()
+        async with consumer_of(broker.bootstrap, session_timeout_ms=30_000) as consumer:
+            await consumer.subscribe(re.compile("a.*"))
+            await broker.stop()
+            assert await consumer.poll(timeout_ms=500) == []
+            await broker.start()
+            await poll_until_assigned(consumer, ("a", 0))
