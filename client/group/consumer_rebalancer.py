@@ -46,7 +46,7 @@ class ConsumerRebalancer:
         coordinator: Coordinator,
         owned: OwnedPartitions,
         on_join_needed: Callable[[], None],
-        on_error: Callable[[ClientError], None],
+        on_error: Callable[[ClientError], object],
     ) -> None:
         self.member = ConsumerMember(config, coordinator)
         self._cluster = cluster

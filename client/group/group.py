@@ -140,7 +140,7 @@ class Group:
         await asyncio.gather(*tasks, self._auto_commit.close(), return_exceptions=True)
         if self.is_subscribed:
             try:
-                if commits and not self._needs_join:
+                if commits and not self._is_lost:
                     await self._owned.commit(self._owned.partitions())
                 await self._call_listener_at_close()
             finally:
@@ -188,7 +188,7 @@ class Group:
         answered_at = self._loop.time()
         while self._member.generation != NO_GENERATION:
             await asyncio.sleep(self._rebalancer.heartbeat_interval)
-            if self._join_task is not None:
+            if self._join_task is not None and not self._join_task.done():
                 answered_at = self._loop.time()
                 continue
             if self._loop.time() - self._polled_at > self._config.max_poll_interval_ms / 1000:
@@ -199,13 +199,15 @@ class Group:
                 await self._rebalancer.heartbeat()
                 answered_at = self._loop.time()
             except ClientError as error:
-                self._handle_heartbeat_error(error)
+                if self._handle_heartbeat_error(error) is ErrorAction.REJOIN:
+                    answered_at = self._loop.time()  # the coordinator knows the member, and waits for it
                 if self._loop.time() - answered_at > self._config.session_timeout_ms / 1000:
                     self._lose_membership()
 
-    def _handle_heartbeat_error(self, error: ClientError) -> None:
+    def _handle_heartbeat_error(self, error: ClientError) -> ErrorAction:
         _LOG.info("%s", error)
-        match self._rebalancer.handle_error(error):
+        action = self._rebalancer.handle_error(error)
+        match action:
             case ErrorAction.REJOIN:
                 self._is_lost |= self._member.generation == NO_GENERATION
                 self._request_join()
@@ -214,6 +216,7 @@ class Group:
             case ErrorAction.FATAL:
                 self._failure = error
                 self._lose_membership()
+        return action
 
     def _lose_membership(self) -> None:
         """The coordinator has ended the membership: the owned partitions belong to other members."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.client import Admin, Consumer, NewTopic, Producer, RebalanceListener, TopicPartition
+from odradek.client import Admin, CommittedOffset, Consumer, NewTopic, Producer, RebalanceListener, TopicPartition
 
 BOTH: list[dict[str, Any]] = [{}, {"group_protocol": "consumer"}]
 SESSION_MS = 1000
@@ -131,3 +131,35 @@ async def test_a_pattern_waits_for_the_broker_as_names_do() -> None:
             assert await consumer.poll(timeout_ms=500) == []
             await broker.start()
             await poll_until_assigned(consumer, ("a", 0))
+
+
+@pytest.mark.parametrize("settings", BOTH)
+async def test_a_join_that_ended_while_nobody_polled_is_followed_by_heartbeats(
+    bootstrap: str, settings: dict[str, Any]
+) -> None:
+    listener = Listener()
+    async with consumer_of(bootstrap, **settings) as busy, consumer_of(bootstrap, **settings) as other:
+        await busy.subscribe("a", listener)
+        assert await busy.poll(timeout_ms=1) == []
+        await listener.assigning.wait()
+        listener.go_on.set()  # the join ends, and the user works longer than the session lasts
+        await other.subscribe("b")
+        until = asyncio.get_running_loop().time() + 3 * SESSION_MS / 1000
+        while asyncio.get_running_loop().time() < until:
+            await other.poll(timeout_ms=100)
+        await busy.poll(timeout_ms=500)
+        assert "lost" not in listener.calls
+        assert busy.assignment() == [("a", 0)]
+
+
+@pytest.mark.parametrize("settings", BOTH)
+async def test_a_close_commits_while_a_rebalance_is_pending(bootstrap: str, settings: dict[str, Any]) -> None:
+    async with Producer(bootstrap) as producer:
+        await (await producer.send("a", b"read once"))
+    async with consumer_of(bootstrap, auto_commit_interval_ms=60_000, **settings) as first:
+        await first.subscribe("a")
+        [record] = await first.poll(timeout_ms=10_000)
+        assert record.value == b"read once"
+        await first.subscribe(["a", "b"])  # joins at the next poll
+    async with consumer_of(bootstrap, **settings) as second:
+        assert await second.committed([("a", 0)]) == {("a", 0): CommittedOffset(1, 0)}
