@@ -82,6 +82,9 @@ class ClassicRebalancer:
         if await self._matching_topics(self._pattern) != self._topics:
             self._on_join_needed()
 
+    async def keep_alive(self) -> None:
+        await self.member.heartbeat()
+
     def handle_error(self, error: ClientError) -> ErrorAction:
         return self.member.handle_error(error)
 

@@ -57,6 +57,7 @@ class ConsumerMember:
         self._config = config
         self._coordinator = coordinator
         self._sends_everything = True  # in the next heartbeat
+        self._may_be_member = False  # a join was sent, whose answer may not have arrived
         self._reported: dict[bytes, list[int]] | None = (
             None  # the owned partitions in the last heartbeat that succeeded
         )
@@ -83,9 +84,13 @@ class ConsumerMember:
         """Send a heartbeat with the owned partitions, and store the target of the response. Raises ClientError."""
         await self._send(self.generation, topics, regex, owned)
 
+    async def keep_alive(self, topics: Collection[str], regex: str | None) -> None:
+        """Send a heartbeat with the owned partitions of the last one: none is given up yet. Raises ClientError."""
+        await self._send(self.generation, topics, regex, self._reported or {})
+
     async def leave(self, reason: str) -> None:  # noqa: ARG002 - the protocol has no field for it
         """Leave the group at once; a static member keeps its partitions until its session ends. Raises ClientError."""
-        if self.generation == NO_GENERATION:
+        if not self._may_be_member:
             return
         self.forget()
         epoch = _LEAVE if self._config.group_instance_id is None else _LEAVE_FOR_A_WHILE
@@ -93,7 +98,7 @@ class ConsumerMember:
             self._coordinator.key, self.member_id, epoch, self._config.group_instance_id
         )
         response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
-        if response.error_code:
+        if response.error_code and response.error_code not in LOST:
             raise self._error(response, broker)
 
     def handle_error(self, error: ClientError) -> bool:
@@ -115,6 +120,7 @@ class ConsumerMember:
         self.generation = NO_GENERATION
         self.target = {}
         self._reported = None
+        self._may_be_member = False
 
     async def _send(self, epoch: int, topics: Collection[str], regex: str | None, owned: Owned) -> None:
         config = self._config
@@ -129,6 +135,7 @@ class ConsumerMember:
                 request.subscribed_topic_regex = regex
         if sends_everything or owns != self._reported:
             request.topic_partitions = [TopicPartitions(topic_id, indexes) for topic_id, indexes in owns.items()]
+        self._may_be_member = True
         try:
             response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
         except BaseException:

@@ -73,6 +73,8 @@ class ConsumerRebalancer:
         target = await self._target()
         if sorted(target) != self._owned.partitions():
             await self._owned.take_over(target)
+        if self.member.generation == NO_GENERATION:
+            return True  # removed while the listener ran
         try:
             self._compare_with_target(await self._report_owned(), self._ids.values())
         except ClientError as error:
@@ -81,6 +83,9 @@ class ConsumerRebalancer:
 
     async def heartbeat(self) -> None:
         self._compare_with_target(await self._report_owned(), self.member.target.keys())
+
+    async def keep_alive(self) -> None:
+        await self.member.keep_alive(self._topics, self._regex)
 
     def handle_error(self, error: ClientError) -> ErrorAction:
         if self.member.handle_error(error):

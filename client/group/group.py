@@ -100,12 +100,21 @@ class Group:
         """Subscribe to these topics, or to a pattern; with neither, leave. The next `poll` joins the group."""
         is_wanted = bool(topics) or pattern is not None
         if not is_wanted:
+            await self._abandon_join()
             await self._owned.revoke(self._owned.partitions())
             await self._leave("the consumer unsubscribed")
         self._topics, self._pattern = frozenset(topics), pattern
         self._rebalancer.subscribe(self._topics, pattern)
         self._owned.listener = listener or RebalanceListener()
         self._needs_join = is_wanted
+
+    async def _abandon_join(self) -> None:
+        """Cancel a join that is under way, unless its own listener asks for that."""
+        task, self._needs_join = self._join_task, False
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            self._join_task, self._needs_join = None, False
 
     async def poll(self) -> None:
         """Join if necessary, and commit automatically if it is time. Raises the error that ended the membership.
@@ -123,8 +132,12 @@ class Group:
                 task.add_done_callback(_retrieve_exception)
             try:
                 await asyncio.shield(task)
+            except asyncio.CancelledError:
+                caller = asyncio.current_task()
+                if not task.cancelled() or (caller is not None and caller.cancelling()):
+                    raise  # not by `unsubscribe`
             finally:
-                if task.done():
+                if task.done() and self._join_task is task:
                     self._join_task = None
         if self._auto_commit.is_due():
             self._auto_commit.start(self._subscription.consumed_offsets(self._owned.partitions()))
@@ -162,19 +175,20 @@ class Group:
 
     async def _join(self) -> None:
         while self._needs_join:
+            if self._heartbeat_task is None or self._heartbeat_task.done():
+                self._heartbeat_task = asyncio.create_task(self._send_heartbeats())
             self._needs_join = False
             was_lost, self._is_lost = self._is_lost, False
             try:
                 must_follow = await self._rebalancer.rejoin(was_lost=was_lost)
             except BaseException:
                 self._needs_join = True
+                self._is_lost |= was_lost
                 raise
             self._needs_join |= must_follow  # which may have been set meanwhile
             self._joined_as = self._commit_identity()
             count = pluralize(len(self._owned.partitions()), "partition")
             _LOG.info("member %s of group %s owns %s", self._member.member_id, self._config.group_id, count)
-        if self._heartbeat_task is None or self._heartbeat_task.done():
-            self._heartbeat_task = asyncio.create_task(self._send_heartbeats())
 
     def _request_join(self) -> None:
         """Join again at the next `poll`."""
@@ -184,19 +198,25 @@ class Group:
     # In the background.
 
     async def _send_heartbeats(self) -> None:
-        """Send heartbeats until the membership ends. A join counts as one."""
+        """Send heartbeats until the membership ends. A join counts as one, except while the listener runs in it."""
         answered_at = self._loop.time()
-        while self._member.generation != NO_GENERATION:
+        while True:
             await asyncio.sleep(self._rebalancer.heartbeat_interval)
-            if self._join_task is not None and not self._join_task.done():
+            is_joining = self._join_task is not None and not self._join_task.done()
+            if is_joining and (not self._owned.calls_listener or self._member.generation == NO_GENERATION):
                 answered_at = self._loop.time()
                 continue
+            if self._member.generation == NO_GENERATION:
+                return
             if self._loop.time() - self._polled_at > self._config.max_poll_interval_ms / 1000:
                 await self._leave_after_poll_timeout()
                 return
-            self._on_work()  # makes a consumer that iterates over buffered records call `poll`
             try:
-                await self._rebalancer.heartbeat()
+                if is_joining:
+                    await self._rebalancer.keep_alive()
+                else:
+                    self._on_work()  # makes a consumer that iterates over buffered records call `poll`
+                    await self._rebalancer.heartbeat()
                 answered_at = self._loop.time()
             except ClientError as error:
                 if self._handle_heartbeat_error(error) is ErrorAction.REJOIN:
@@ -208,6 +228,8 @@ class Group:
         _LOG.info("%s", error)
         action = self._rebalancer.handle_error(error)
         match action:
+            case ErrorAction.REJOIN if self._owned.is_giving_up:
+                pass  # a join follows anyway
             case ErrorAction.REJOIN:
                 self._is_lost |= self._member.generation == NO_GENERATION
                 self._request_join()

@@ -11,7 +11,7 @@ A new partition without a committed offset gets its position as `auto_offset_res
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 from odradek.client.config import ConsumerConfig
 from odradek.client.consumer.subscription_state import SubscriptionState
@@ -33,11 +33,17 @@ class OwnedPartitions:
         on_assignment: Callable[[], None],
     ) -> None:
         self.listener = RebalanceListener()
+        self.is_assigning = False  # `on_assigned` runs
+        self.is_giving_up = False  # `on_revoked` or `on_lost` runs
         self._timeout_ms = config.default_api_timeout_ms
         self._subscription = subscription
         self._offsets = offsets
         self._auto_commit = auto_commit
         self._on_assignment = on_assignment
+
+    @property
+    def calls_listener(self) -> bool:
+        return self.is_assigning or self.is_giving_up
 
     def partitions(self) -> list[TopicPartition]:
         """The owned partitions, sorted."""
@@ -51,21 +57,32 @@ class OwnedPartitions:
         new = [partition for partition in assigned if partition not in set(owned)]
         offsets = await self._offsets.committed(new, self._timeout_ms)
         self._assign([*self.partitions(), *new], offsets)
-        await self.listener.on_assigned(new)
+        self.is_assigning = True
+        try:
+            await self.listener.on_assigned(new)
+        finally:
+            self.is_assigning = False
         return bool(revoked)
 
     async def revoke(self, partitions: Sequence[TopicPartition]) -> None:
         """Stop reading these partitions, after a commit."""
         if partitions:
             await self.commit(partitions)
-            await self.listener.on_revoked(partitions)
+            await self._give_up(self.listener.on_revoked(partitions))
             self._unassign(partitions)
 
     async def lose(self, partitions: Sequence[TopicPartition]) -> None:
         """Stop reading partitions that other members own already."""
         if partitions:
-            await self.listener.on_lost(partitions)
+            await self._give_up(self.listener.on_lost(partitions))
             self._unassign(partitions)
+
+    async def _give_up(self, call: Awaitable[None]) -> None:
+        self.is_giving_up = True
+        try:
+            await call
+        finally:
+            self.is_giving_up = False
 
     async def commit(self, partitions: Collection[TopicPartition]) -> None:
         """Commit the consumed offsets of these partitions, if commits are automatic."""

@@ -59,6 +59,10 @@ class Rebalancer(Protocol):
         """Send a heartbeat, and request a join if there is a reason for one. Raises ClientError."""
         ...
 
+    async def keep_alive(self) -> None:
+        """Send a heartbeat that changes nothing, while the listener runs during `rejoin`. Raises ClientError."""
+        ...
+
     def handle_error(self, error: ClientError) -> ErrorAction:
         """Handle an error of a heartbeat, and return what the group must do."""
         ...

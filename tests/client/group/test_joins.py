@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.client import Admin, CommittedOffset, Consumer, NewTopic, Producer, RebalanceListener, TopicPartition
+from odradek.client import (
+    Admin,
+    BrokerError,
+    CommittedOffset,
+    Consumer,
+    NewTopic,
+    Producer,
+    RebalanceListener,
+    TopicPartition,
+)
+from odradek.client.group.consumer_member import ConsumerMember
 
 BOTH: list[dict[str, Any]] = [{}, {"group_protocol": "consumer"}]
 SESSION_MS = 1000
@@ -72,17 +82,44 @@ async def test_a_subscription_during_a_join_is_joined(bootstrap: str, settings: 
         assert consumer.assignment() == [("b", 0), ("b", 1)]
 
 
-async def test_a_member_that_was_removed_while_its_listener_ran_joins_again(bootstrap: str) -> None:
+@pytest.mark.parametrize("settings", BOTH)
+async def test_a_member_whose_listener_takes_longer_than_its_session_stays_one(
+    bootstrap: str, settings: dict[str, Any]
+) -> None:
+    listener = Listener()
+    async with consumer_of(bootstrap, **settings) as slow, consumer_of(bootstrap, **settings) as other:
+        await slow.subscribe("a", listener)
+        polling = asyncio.create_task(slow.poll(timeout_ms=30_000))
+        await listener.assigning.wait()
+        await other.subscribe("b")
+        until = asyncio.get_running_loop().time() + 3 * SESSION_MS / 1000
+        while asyncio.get_running_loop().time() < until:
+            await other.poll(timeout_ms=100)
+        listener.go_on.set()
+        reading = asyncio.create_task(poll_until_assigned(other, ("b", 0), ("b", 1)))
+        async with Producer(bootstrap) as producer:
+            await (await producer.send("a", b"for the member"))
+        [record] = await polling
+        assert record.value == b"for the member"
+        await reading
+        assert "lost" not in listener.calls
+
+
+async def test_a_member_that_was_removed_while_its_listener_ran_joins_again(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listener = Listener()
     async with (
         consumer_of(bootstrap, group_protocol="consumer") as slow,
         consumer_of(bootstrap, group_protocol="consumer") as other,
     ):
         await slow.subscribe("a", listener)
-        polling = asyncio.create_task(slow.poll(timeout_ms=30_000))
-        await listener.assigning.wait()
-        await other.subscribe("a")
-        await poll_until_assigned(other, ("a", 0))
+        with monkeypatch.context() as silenced:  # as if the machine stood still
+            silenced.setattr(ConsumerMember, "keep_alive", forget_to)
+            polling = asyncio.create_task(slow.poll(timeout_ms=30_000))
+            await listener.assigning.wait()
+            await other.subscribe("a")
+            await poll_until_assigned(other, ("a", 0))
         await other.close()
         listener.go_on.set()
         async with Producer(bootstrap) as producer:
@@ -90,6 +127,10 @@ async def test_a_member_that_was_removed_while_its_listener_ran_joins_again(boot
         [record] = await polling
         assert record.value == b"for the member that is back"
         assert listener.calls == ["assigned", "lost", "assigned"]
+
+
+async def forget_to(*_: object) -> None:
+    """Send no heartbeat."""
 
 
 async def test_partitions_that_are_added_while_the_leaders_listener_runs_are_assigned(bootstrap: str) -> None:
@@ -163,3 +204,64 @@ async def test_a_close_commits_while_a_rebalance_is_pending(bootstrap: str, sett
         await first.subscribe(["a", "b"])  # joins at the next poll
     async with consumer_of(bootstrap, **settings) as second:
         assert await second.committed([("a", 0)]) == {("a", 0): CommittedOffset(1, 0)}
+
+
+async def test_partitions_are_lost_once_more_if_the_listener_fails(bootstrap: str) -> None:
+    """They belong to others: whatever the listener does, they are not committed as if they were owned."""
+
+    class Fails(Listener):
+        async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+            await super().on_lost(partitions)
+            if self.calls.count("lost") == 1:
+                raise ValueError("of the user")
+
+    listener = Fails()
+    listener.go_on.set()
+    async with (
+        consumer_of(bootstrap, max_poll_interval_ms=300, session_timeout_ms=30_000) as slow,
+        consumer_of(bootstrap, session_timeout_ms=30_000) as other,
+    ):
+        await slow.subscribe("a", listener)
+        await poll_until_assigned(slow, ("a", 0))
+        await other.subscribe("a")
+        await poll_until_assigned(other, ("a", 0))
+        with pytest.raises(ValueError, match="of the user"):
+            await slow.poll(timeout_ms=10_000)
+        await slow.poll(timeout_ms=500)
+    assert listener.calls[:3] == ["assigned", "lost", "lost"]
+
+
+async def test_a_listener_that_takes_longer_than_the_poll_interval_costs_the_membership(bootstrap: str) -> None:
+    listener = Listener()
+    async with (
+        consumer_of(bootstrap, max_poll_interval_ms=500, session_timeout_ms=30_000) as slow,
+        consumer_of(bootstrap, session_timeout_ms=30_000) as other,
+    ):
+        await slow.subscribe("a", listener)
+        polling = asyncio.create_task(slow.poll(timeout_ms=2000))
+        await listener.assigning.wait()
+        await other.subscribe("a")
+        await poll_until_assigned(other, ("a", 0))
+        listener.go_on.set()
+        await polling
+        assert listener.calls[:2] == ["assigned", "lost"]
+
+
+@pytest.mark.parametrize("settings", BOTH)
+async def test_to_unsubscribe_during_a_join_ends_it(bootstrap: str, settings: dict[str, Any]) -> None:
+    """At each of its awaits: the group has no member then, and what the user assigned stays assigned."""
+    async with Admin(bootstrap) as admin:
+        for turns in range(1, 60, 3):
+            async with consumer_of(bootstrap, **settings) as consumer:
+                await consumer.subscribe("a")
+                polling = asyncio.create_task(consumer.poll(timeout_ms=10_000))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                await consumer.unsubscribe()
+                consumer.assign([("b", 0)])
+                async with Producer(bootstrap) as producer:
+                    await (await producer.send("b", b"of the assigned partition", partition=0))
+                assert {record.value for record in await polling} == {b"of the assigned partition"}
+                assert consumer.assignment() == [("b", 0)]
+                [described] = (await admin.describe_groups(["g"])).values()
+                assert isinstance(described, BrokerError) or described.members == (), turns  # it may not exist yet
