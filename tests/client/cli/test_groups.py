@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import TopicPartition
 from confluent_kafka import Consumer as ConfluentConsumer
 
-from odradek.client import Producer
+from odradek.client import Admin, Producer
 from tests.client.cli.commands import run, run_json
 from tests.client.conftest import MakeTopic
 
@@ -151,12 +151,20 @@ async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic,
     assert (out, err) == ([], f"nothing to reset: group {group}-typo has committed no offsets\n")
 
 
+async def delete_groups(bootstrap: str) -> None:
+    """Delete the groups of other tests, when the sessions of their static members have ended."""
+    async with Admin(bootstrap) as admin, asyncio.timeout(60):
+        while groups := await admin.list_groups():
+            await admin.delete_groups(groups)
+            await asyncio.sleep(0.1)
+
+
 async def test_all_groups_are_reset_described_and_deleted_together(
     bootstrap: str, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
     topic = await make_topic(2)
     at = ("--bootstrap-server", bootstrap)
-    await run("groups", "delete", *at, "--all-groups")  # those of other tests
+    await delete_groups(bootstrap)
     await fill(bootstrap, topic)
     reset = ("groups", "reset-offsets", *at)
     for group, offset in (("a", "3"), ("b", "5")):
