@@ -83,11 +83,11 @@ class Fetcher:
     async def close(self) -> None:
         """Stop fetching, and cancel all tasks, before the first await."""
         self._is_running = False
+        self.arrived.set()  # who waits for records sees that the consumer is closed
         for task in self._brokers.values():
             task.cancel()
         await self._positions.close()
         await asyncio.gather(*self._brokers.values(), return_exceptions=True)
-        self.arrived.set()
 
     def wakeup(self) -> None:
         """Continue after a change of the assignment, positions, metadata or errors."""

@@ -61,14 +61,11 @@ class ClassicRebalancer:
     def subscribe(self, topics: frozenset[str], pattern: re.Pattern[str] | None) -> None:
         self._topics, self._pattern = topics, pattern
 
-    async def rejoin(self, *, was_lost: bool) -> bool:
-        owned = self._owned.partitions()
+    async def rejoin(self) -> bool:
         self._counts = {}
         self._cluster.track("assigned by the leader", ())
-        if was_lost:
-            await self._owned.lose(owned)
-        elif self._is_eager:
-            await self._owned.revoke(owned)
+        if self._is_eager:
+            await self._owned.revoke(self._owned.partitions())
         if self._pattern is not None:
             self._topics = await self._found_topics(self._pattern)
         joined = await self.member.join(self._topics, self._owned.partitions())

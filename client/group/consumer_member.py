@@ -57,6 +57,7 @@ class ConsumerMember:
         self._config = config
         self._coordinator = coordinator
         self._sends_everything = True  # in the next heartbeat
+        self._memberships = 0  # that have ended
         self._may_be_member = False  # a join was sent, whose answer may not have arrived
         self._reported: dict[bytes, list[int]] | None = (
             None  # the owned partitions in the last heartbeat that succeeded
@@ -121,6 +122,7 @@ class ConsumerMember:
         self.target = {}
         self._reported = None
         self._may_be_member = False
+        self._memberships += 1
 
     async def _send(self, epoch: int, topics: Collection[str], regex: str | None, owned: Owned) -> None:
         config = self._config
@@ -135,7 +137,7 @@ class ConsumerMember:
                 request.subscribed_topic_regex = regex
         if sends_everything or owns != self._reported:
             request.topic_partitions = [TopicPartitions(topic_id, indexes) for topic_id, indexes in owns.items()]
-        self._may_be_member = True
+        self._may_be_member, membership = True, self._memberships
         try:
             response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
         except BaseException:
@@ -144,6 +146,8 @@ class ConsumerMember:
         if response.error_code:
             self._sends_everything = True
             raise self._error(response, broker)
+        if membership != self._memberships:
+            return  # it was left meanwhile
         self._reported = owns
         self.generation = response.member_epoch
         self.heartbeat_interval = response.heartbeat_interval_ms / 1000

@@ -65,9 +65,7 @@ class ConsumerRebalancer:
         self._topics, self._regex = topics, None if pattern is None else pattern.pattern
         self.member.send_everything_next()
 
-    async def rejoin(self, *, was_lost: bool) -> bool:
-        if was_lost:
-            await self._owned.lose(self._owned.partitions())
+    async def rejoin(self) -> bool:
         if self.member.generation == NO_GENERATION:
             await self.member.join(self._topics, self._regex)
         target = await self._target()

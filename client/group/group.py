@@ -17,16 +17,18 @@ The protocols differ in how a member comes to own partitions: `classic_rebalance
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 from collections.abc import Callable, Collection
+from contextvars import ContextVar
 
 from odradek.client.config import ConsumerConfig
 from odradek.client.consumer.subscription_state import SubscriptionState
-from odradek.client.errors import ClientError
+from odradek.client.errors import BrokerError, ClientError, ClosedError
 from odradek.client.group.auto_commit import AutoCommit
 from odradek.client.group.committed_offsets import NO_GENERATION, CommitIdentity, CommittedOffsets
-from odradek.client.group.owned_partitions import OwnedPartitions
+from odradek.client.group.owned_partitions import JoinAbandonedError, OwnedPartitions
 from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.group.rebalancer import ErrorAction, Rebalancer
 from odradek.client.network.cluster import Cluster
@@ -35,6 +37,9 @@ from odradek.client.record import GroupMetadata
 from odradek.protocol.plural import pluralize
 
 _LOG = logging.getLogger(__name__)
+
+_JOINING: ContextVar[object] = ContextVar("_JOINING", default=None)
+"""The group whose join, or whose listener in it, runs here; also in the tasks that a listener starts."""
 
 
 class Group:
@@ -65,7 +70,10 @@ class Group:
         self._topics: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
         self._needs_join = False
-        self._is_lost = False
+        self._rejoins = 0  # that have begun
+        self._is_unsubscribing = False
+        self._is_stopped = False
+        self._abandoned: asyncio.Task[None] | None = None  # the join that was cancelled here
         self._joined_as: CommitIdentity | None = None
         self._failure: ClientError | None = None
         self._join_task: asyncio.Task[None] | None = None
@@ -100,21 +108,33 @@ class Group:
         """Subscribe to these topics, or to a pattern; with neither, leave. The next `poll` joins the group."""
         is_wanted = bool(topics) or pattern is not None
         if not is_wanted:
-            await self._abandon_join()
-            await self._owned.revoke(self._owned.partitions())
-            await self._leave("the consumer unsubscribed")
+            await self._unsubscribe()
         self._topics, self._pattern = frozenset(topics), pattern
         self._rebalancer.subscribe(self._topics, pattern)
         self._owned.listener = listener or RebalanceListener()
         self._needs_join = is_wanted
 
-    async def _abandon_join(self) -> None:
-        """Cancel a join that is under way, unless its own listener asks for that."""
-        task, self._needs_join = self._join_task, False
-        if task is not None and task is not asyncio.current_task():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            self._join_task, self._needs_join = None, False
+    async def _unsubscribe(self) -> None:
+        """Give everything up, and leave. Cancels a join that is under way, unless its own listener asks for that."""
+        self._is_unsubscribing = True
+        try:
+            task = self._join_task
+            if task is not None and _JOINING.get() is not self:
+                self._abandoned = task
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                self._join_task = None
+            if self._owned.calls_listener:
+                self._owned.abandon()
+            else:
+                with contextlib.suppress(JoinAbandonedError):  # the listener unsubscribes as well
+                    await self._owned.revoke(self._owned.partitions())
+            await self._leave("the consumer unsubscribed")
+        except BaseException:
+            self._needs_join = self.is_subscribed
+            raise
+        finally:
+            self._is_unsubscribing = False
 
     async def poll(self) -> None:
         """Join if necessary, and commit automatically if it is time. Raises the error that ended the membership.
@@ -125,7 +145,8 @@ class Group:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        while self._needs_join or self._join_task is not None:
+        while not self._is_unsubscribing and (self._needs_join or self._join_task is not None):
+            self._check_running()
             task = self._join_task
             if task is None:
                 task = self._join_task = asyncio.create_task(self._join())
@@ -134,13 +155,17 @@ class Group:
                 await asyncio.shield(task)
             except asyncio.CancelledError:
                 caller = asyncio.current_task()
-                if not task.cancelled() or (caller is not None and caller.cancelling()):
-                    raise  # not by `unsubscribe`
+                if task is not self._abandoned or (caller is not None and caller.cancelling()):
+                    raise  # by who called, or by the listener
             finally:
                 if task.done() and self._join_task is task:
                     self._join_task = None
         if self._auto_commit.is_due():
             self._auto_commit.start(self._subscription.consumed_offsets(self._owned.partitions()))
+
+    def _check_running(self) -> None:
+        if self._is_stopped:
+            raise ClosedError("stay in a group", "the consumer was closed")
 
     async def close(self, *, commits: bool) -> None:
         """Commit, if `commits` and automatic commits are on, call the listener, and leave the group.
@@ -149,11 +174,10 @@ class Group:
         `ConsumerCoordinator.onLeavePrepare`.
         """
         self.stop()
-        tasks = [task for task in (self._join_task, self._heartbeat_task) if task is not None]
-        await asyncio.gather(*tasks, self._auto_commit.close(), return_exceptions=True)
+        await asyncio.gather(*self._tasks(), self._auto_commit.close(), return_exceptions=True)
         if self.is_subscribed:
             try:
-                if commits and not self._is_lost:
+                if commits and not self._owned.are_lost:
                     await self._owned.commit(self._owned.partitions())
                 await self._call_listener_at_close()
             finally:
@@ -161,29 +185,38 @@ class Group:
 
     def stop(self) -> None:
         """Cancel what runs in the background. Neither commits nor leaves: the end of a close that was cancelled."""
-        for task in (self._join_task, self._heartbeat_task):
-            if task is not None:
-                task.cancel()
+        self._is_stopped, self._abandoned = True, self._join_task
+        for task in self._tasks():
+            task.cancel()
         self._auto_commit.cancel()
+
+    def _tasks(self) -> list[asyncio.Task[None]]:
+        """Those that run in the background, except the one that calls this, in a listener."""
+        joining = None if _JOINING.get() is self else self._join_task
+        return [task for task in (joining, self._heartbeat_task) if task is not None]
 
     async def _call_listener_at_close(self) -> None:
         partitions = self._owned.partitions()
-        if partitions and self._is_lost:
+        if partitions and self._owned.are_lost:
             await self._owned.listener.on_lost(partitions)
         elif partitions:
             await self._owned.listener.on_revoked(partitions)
 
     async def _join(self) -> None:
+        _JOINING.set(self)
         while self._needs_join:
             if self._heartbeat_task is None or self._heartbeat_task.done():
                 self._heartbeat_task = asyncio.create_task(self._send_heartbeats())
             self._needs_join = False
-            was_lost, self._is_lost = self._is_lost, False
+            self._rejoins += 1
             try:
-                must_follow = await self._rebalancer.rejoin(was_lost=was_lost)
+                if self._owned.are_lost:
+                    await self._owned.lose(self._owned.partitions())
+                must_follow = await self._rebalancer.rejoin()
+            except JoinAbandonedError:
+                return
             except BaseException:
-                self._needs_join = True
-                self._is_lost |= was_lost
+                self._needs_join = self.is_subscribed
                 raise
             self._needs_join |= must_follow  # which may have been set meanwhile
             self._joined_as = self._commit_identity()
@@ -204,13 +237,14 @@ class Group:
             await asyncio.sleep(self._rebalancer.heartbeat_interval)
             is_joining = self._join_task is not None and not self._join_task.done()
             if is_joining and (not self._owned.calls_listener or self._member.generation == NO_GENERATION):
-                answered_at = self._loop.time()
+                answered_at = self._polled_at = self._loop.time()
                 continue
             if self._member.generation == NO_GENERATION:
                 return
             if self._loop.time() - self._polled_at > self._config.max_poll_interval_ms / 1000:
                 await self._leave_after_poll_timeout()
                 return
+            sent_in = self._member.generation, self._rejoins
             try:
                 if is_joining:
                     await self._rebalancer.keep_alive()
@@ -219,6 +253,9 @@ class Group:
                     await self._rebalancer.heartbeat()
                 answered_at = self._loop.time()
             except ClientError as error:
+                if isinstance(error, BrokerError) and sent_in != (self._member.generation, self._rejoins):
+                    answered_at = self._loop.time()  # what it says was true before the join that has begun meanwhile
+                    continue
                 if self._handle_heartbeat_error(error) is ErrorAction.REJOIN:
                     answered_at = self._loop.time()  # the coordinator knows the member, and waits for it
                 if self._loop.time() - answered_at > self._config.session_timeout_ms / 1000:
@@ -231,7 +268,7 @@ class Group:
             case ErrorAction.REJOIN if self._owned.is_giving_up:
                 pass  # a join follows anyway
             case ErrorAction.REJOIN:
-                self._is_lost |= self._member.generation == NO_GENERATION
+                self._owned.are_lost |= self._member.generation == NO_GENERATION and bool(self._owned.partitions())
                 self._request_join()
             case ErrorAction.NEW_MEMBER:
                 self._lose_membership()
@@ -243,7 +280,7 @@ class Group:
     def _lose_membership(self) -> None:
         """The coordinator has ended the membership: the owned partitions belong to other members."""
         self._member.forget()
-        self._is_lost = True
+        self._owned.are_lost = bool(self._owned.partitions())
         self._request_join()
 
     async def _leave_after_poll_timeout(self) -> None:

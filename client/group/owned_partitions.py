@@ -7,6 +7,8 @@
 | lost | `on_lost`, unassign: another member owns them already, so a commit would be refused |
 
 A new partition without a committed offset gets its position as `auto_offset_reset` says.
+
+If the listener unsubscribes, the change is abandoned after its call (JoinAbandonedError): nothing is owned then.
 """
 
 from __future__ import annotations
@@ -21,8 +23,15 @@ from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.record import CommittedOffset, TopicPartition
 
 
+class JoinAbandonedError(Exception):
+    """The listener has ended the subscription, for which partitions were taken over or given up."""
+
+
 class OwnedPartitions:
-    """The assignment of one member. `on_assignment` is called after each change of it."""
+    """The assignment of one member. `on_assignment` is called after each change of it.
+
+    `are_lost` says that other members own them already. It ends with the last of them.
+    """
 
     def __init__(
         self,
@@ -35,6 +44,8 @@ class OwnedPartitions:
         self.listener = RebalanceListener()
         self.is_assigning = False  # `on_assigned` runs
         self.is_giving_up = False  # `on_revoked` or `on_lost` runs
+        self.are_lost = False
+        self._is_abandoned = False
         self._timeout_ms = config.default_api_timeout_ms
         self._subscription = subscription
         self._offsets = offsets
@@ -57,11 +68,12 @@ class OwnedPartitions:
         new = [partition for partition in assigned if partition not in set(owned)]
         offsets = await self._offsets.committed(new, self._timeout_ms)
         self._assign([*self.partitions(), *new], offsets)
-        self.is_assigning = True
+        self.is_assigning, self._is_abandoned = True, False
         try:
             await self.listener.on_assigned(new)
         finally:
             self.is_assigning = False
+        self._check_wanted()
         return bool(revoked)
 
     async def revoke(self, partitions: Sequence[TopicPartition]) -> None:
@@ -78,11 +90,21 @@ class OwnedPartitions:
             self._unassign(partitions)
 
     async def _give_up(self, call: Awaitable[None]) -> None:
-        self.is_giving_up = True
+        self.is_giving_up, self._is_abandoned = True, False
         try:
             await call
         finally:
             self.is_giving_up = False
+        self._check_wanted()
+
+    def abandon(self) -> None:
+        """Own nothing any more, without a call of the listener: it is the one that asks for that."""
+        self._is_abandoned = True
+        self._assign(())
+
+    def _check_wanted(self) -> None:
+        if self._is_abandoned:
+            raise JoinAbandonedError
 
     async def commit(self, partitions: Collection[TopicPartition]) -> None:
         """Commit the consumed offsets of these partitions, if commits are automatic."""
@@ -95,6 +117,7 @@ class OwnedPartitions:
         self, partitions: Sequence[TopicPartition], offsets: Mapping[TopicPartition, CommittedOffset | None] = {}
     ) -> None:
         self._subscription.assign(partitions)
+        self.are_lost &= bool(partitions)
         for partition, at in offsets.items():
             if at is not None:
                 self._subscription.states[partition].seek(at.offset, at.leader_epoch)

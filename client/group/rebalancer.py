@@ -48,10 +48,10 @@ class Rebalancer(Protocol):
         """Set the topics, or the pattern, of the next join."""
         ...
 
-    async def rejoin(self, *, was_lost: bool) -> bool:
+    async def rejoin(self) -> bool:
         """Join or reconcile, and own the assigned partitions afterwards. Returns whether another call must follow.
 
-        With `was_lost` the owned partitions belong to other members already.
+        Raises ClientError, what the listener raises, and JoinAbandonedError.
         """
         ...
 
