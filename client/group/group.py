@@ -146,7 +146,8 @@ class Group:
             failure, self._failure = self._failure, None
             raise failure
         while not self._is_unsubscribing and (self._needs_join or self._join_task is not None):
-            self._check_running()
+            if self._is_stopped:
+                raise ClosedError("stay in a group", "the consumer was closed")
             task = self._join_task
             if task is None:
                 task = self._join_task = asyncio.create_task(self._join())
@@ -156,16 +157,12 @@ class Group:
             except asyncio.CancelledError:
                 caller = asyncio.current_task()
                 if task is not self._abandoned or (caller is not None and caller.cancelling()):
-                    raise  # by who called, or by the listener
+                    raise  # cancelled by the caller of `poll`, or by the listener
             finally:
                 if task.done() and self._join_task is task:
                     self._join_task = None
         if self._auto_commit.is_due():
             self._auto_commit.start(self._subscription.consumed_offsets(self._owned.partitions()))
-
-    def _check_running(self) -> None:
-        if self._is_stopped:
-            raise ClosedError("stay in a group", "the consumer was closed")
 
     async def close(self, *, commits: bool) -> None:
         """Commit, if `commits` and automatic commits are on, call the listener, and leave the group.
@@ -191,7 +188,7 @@ class Group:
         self._auto_commit.cancel()
 
     def _tasks(self) -> list[asyncio.Task[None]]:
-        """Those that run in the background, except the one that calls this, in a listener."""
+        """The background tasks; without the join if its own listener calls this."""
         joining = None if _JOINING.get() is self else self._join_task
         return [task for task in (joining, self._heartbeat_task) if task is not None]
 

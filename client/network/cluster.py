@@ -344,7 +344,7 @@ class Cluster:
         self._refresh_failure = error if isinstance(error, ClientError) else None
         if error is not None:
             _LOG.info("%s", error)  # callers that need the metadata raise it or request them again
-            self._refresh_after(self._config.retry_backoff_max_ms)  # those that wait for a change do not
+            self._refresh_after(self._config.retry_backoff_max_ms)  # a caller that only waits for a change does not
         elif not self._topics() <= self._requested_topics and not self._is_closed:
             self.request_refresh()  # for topics that were added after the request was sent
         self._notify()

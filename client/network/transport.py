@@ -84,7 +84,7 @@ async def connect(
     try:
         async with limit:
             await network.connect(address, protocol)
-    except OSError as error:  # TimeoutError is one, of the limit here or of the system's connect
+    except OSError as error:  # also a TimeoutError, of this limit or of the system's connect
         cause = f"no response within {seconds * 1000:.0f} ms" if limit.expired() else describe(error)
         unreachable = BrokerUnreachableError("connect", cause, _reachable(address), broker=name)
         unreachable.is_unknown_host = isinstance(error, socket.gaierror) and error.errno == socket.EAI_NONAME
