@@ -58,6 +58,13 @@ async def poll_for_ever(consumer: Consumer) -> None:
         await consumer.poll(timeout_ms=50)
 
 
+async def poll_longer_than_a_session(consumer: Consumer) -> None:
+    loop = asyncio.get_running_loop()
+    end = loop.time() + 3 * SESSION_MS / 1000
+    while loop.time() < end:
+        await consumer.poll(timeout_ms=100)
+
+
 class Listener(RebalanceListener):
     """Records its calls; the first `on_assigned` waits until `go_on` is set."""
 
@@ -97,9 +104,7 @@ async def test_a_member_whose_listener_takes_longer_than_its_session_stays_one(
         polling = asyncio.create_task(slow.poll(timeout_ms=30_000))
         await listener.assigning.wait()
         await other.subscribe("b")
-        until = asyncio.get_running_loop().time() + 3 * SESSION_MS / 1000
-        while asyncio.get_running_loop().time() < until:
-            await other.poll(timeout_ms=100)
+        await poll_longer_than_a_session(other)
         listener.go_on.set()
         reading = asyncio.create_task(poll_for_ever(other))
         async with Producer(bootstrap) as producer:
@@ -190,9 +195,7 @@ async def test_a_join_that_ended_while_nobody_polled_is_followed_by_heartbeats(
         await listener.assigning.wait()
         listener.go_on.set()  # the join ends, and the user works longer than the session lasts
         await other.subscribe("b")
-        until = asyncio.get_running_loop().time() + 3 * SESSION_MS / 1000
-        while asyncio.get_running_loop().time() < until:
-            await other.poll(timeout_ms=100)
+        await poll_longer_than_a_session(other)
         await busy.poll(timeout_ms=500)
         assert "lost" not in listener.calls
         assert busy.assignment() == [("a", 0)]
