@@ -232,6 +232,14 @@ class KafkaError(Exception):
     def retriable(self) -> bool:
         return self.code.retriable
 
+    def fresh(self) -> KafkaError:
+        """Return an equal error that was never raised: to keep one that was, or to raise one that is kept.
+
+        A raised error refers to the frames that it passed, so an error that one of them keeps is garbage that only a
+        full collection frees, with all that the frames refer to; and each further raise adds frames to it.
+        """
+        return KafkaError(self.code, self.detail)
+
     def __str__(self) -> str:
         return f"{self.code.name}: {self.detail}" if self.detail else self.code.name
 

@@ -116,7 +116,7 @@ class TransactionalProduce:
                     header.producer_id, header.producer_epoch, header.base_sequence, now_ms
                 )
             except KafkaError as error:
-                self._errors[key] = error
+                self._errors[key] = error.fresh()
                 continue
             self._verifications[key] = IN_TRANSACTION if begun is None else begun
             if begun is not None:

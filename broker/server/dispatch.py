@@ -196,6 +196,7 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - as in dispatch
             pending.encoded = None
             result = self._error_response(route, pending.metrics, context, request, error)
+            error.__traceback__ = None  # its frames refer to the request, and through the future to the error
         return self._answer(pending, result, answers)
 
     def _answer(self, pending: Pending, result: Any, answers: Answers) -> Pending | None:

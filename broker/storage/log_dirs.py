@@ -254,7 +254,7 @@ class LogDirs:
             try:
                 there.setdefault(self._directory_with(*partition), []).append(number)
             except KafkaError as error:
-                outcomes[number] = error
+                outcomes[number] = error.fresh()
         for directory, numbers in there.items():
             try:
                 jobs = directory.delete_logs([partitions[number] for number in numbers])

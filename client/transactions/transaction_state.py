@@ -139,7 +139,7 @@ class TransactionState:
     def check_usable(self) -> None:
         """Raise the error that made the producer unusable, if there was one."""
         if self.status is Status.UNUSABLE and self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)  # each raise would add frames to those of the last
 
     def fail(self, error: ClientError) -> None:
         """Record an error, after which the open transaction can only be aborted."""

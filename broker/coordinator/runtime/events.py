@@ -45,6 +45,8 @@ class PendingReply:
 
     def complete(self, reply: Reply) -> None:
         """Set the reply. Called by the runtime, when the records of the same effects are in the log."""
+        if isinstance(reply, KafkaError):
+            reply = reply.fresh()
         if self._future is None:
             self._reply = reply
         elif not self._future.done():  # it is cancelled when the client disconnects
@@ -59,7 +61,7 @@ class PendingReply:
             self._future = create_future()
             return self._future
         if isinstance(self._reply, KafkaError):
-            raise self._reply
+            raise self._reply.fresh()
         return self._reply
 
 

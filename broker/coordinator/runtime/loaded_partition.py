@@ -184,7 +184,7 @@ class LoadedPartition(Generic[S]):
         INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED if the log refuses the marker.
         """
         if self._is_unloaded:
-            raise _MOVED
+            raise _MOVED.fresh()
         appended = self._writer.append_marker(marker)
         if isinstance(appended, int) and not self._pending:
             self._replay_marker(marker)

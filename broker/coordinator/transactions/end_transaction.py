@@ -80,7 +80,7 @@ def _check_steady(before: Transaction | None, producer_id: int, producer_epoch: 
     if before.producer_epoch != producer_epoch:
         raise _fenced(before, producer_epoch)
     if is_busy or before.is_completing:
-        raise _UNDER_WAY
+        raise _UNDER_WAY.fresh()
     return before
 
 
@@ -89,7 +89,7 @@ def _check_bumping(
 ) -> tuple[Transaction, bool]:
     """Return the state, and whether the request is a retry."""
     if is_busy or (before is not None and before.is_completing):
-        raise _UNDER_WAY
+        raise _UNDER_WAY.fresh()
     if before is None:
         raise _unknown_id(producer_id)
     is_retry_of_rotation = (

@@ -53,7 +53,7 @@ class ScramAlterations:
                 self._changes[name] = (_checked_mechanism(name, mechanism), None)
                 self._check_exists(name)
             except KafkaError as error:
-                self._fail(name, error)
+                self._fail(name, error.fresh())
 
     def upsert(self, change: ScramCredentialUpsertion) -> None:
         """Set a user's credential."""
@@ -61,7 +61,7 @@ class ScramAlterations:
             try:
                 self._changes[change.name] = (_checked_mechanism(change.name, change.mechanism), _credential(change))
             except KafkaError as error:
-                self._fail(change.name, error)
+                self._fail(change.name, error.fresh())
 
     async def commit(self) -> Mapping[str, KafkaError | None]:
         """Store what is valid. Returns an error for each user that was not altered, None for the others."""
@@ -70,7 +70,7 @@ class ScramAlterations:
             try:
                 await self._commit(names)
             except KafkaError as error:
-                self._outcomes.update(dict.fromkeys(names, error))
+                self._outcomes.update(dict.fromkeys(names, error.fresh()))
         return self._outcomes
 
     async def _commit(self, names: list[str]) -> None:
@@ -83,7 +83,7 @@ class ScramAlterations:
                 try:
                     op = self._operation(name, users.get(name))
                 except KafkaError as error:  # deleted meanwhile
-                    self._outcomes[name] = error
+                    self._outcomes[name] = error.fresh()
                     continue
                 when.append(still(keys.scram_user(name), users[name].revision if name in users else 0))
                 then.append(op)

@@ -170,7 +170,7 @@ async def _write_all(
         try:
             outcome = await commit(metadata, group)
         except KafkaError as error:
-            outcome = error
+            outcome = error.fresh()
         failure = outcome if isinstance(outcome, KafkaError) else None
         if outcome is True or (failure is not None and failure.code is ErrorCode.REQUEST_TIMED_OUT):
             for write in group:

@@ -90,7 +90,7 @@ async def create_topics(
                     charge(len(topic.partitions))
                     charged.add(each.name)
             except KafkaError as error:
-                outcomes[each.name] = error
+                outcomes[each.name] = error.fresh()
                 continue
             taken.add(each.name)
             if leaders is not None:
@@ -255,7 +255,7 @@ async def _change(
             try:
                 planned[index] = plan(wanted[index])
             except KafkaError as error:
-                outcomes[index] = error
+                outcomes[index] = error.fresh()
         for index, written in zip(planned, await write(list(planned.values())), strict=True):
             if written is True:
                 outcomes[index] = planned[index]

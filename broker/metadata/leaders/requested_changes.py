@@ -35,7 +35,7 @@ async def change_on_request(
             try:
                 change = decide(image, items[number])
             except KafkaError as error:
-                errors[number] = error
+                errors[number] = error.fresh()
             else:
                 if change is not None:
                     changes.append(change)
