@@ -91,13 +91,16 @@ class Audit:
         key = (connection.principal, connection.peer_address[0], api, operation, resource)
         self._once("refused", client_of(connection), key, fields)
 
-    def changed(self, context: RequestContext, api: str, resources: Sequence[str], errors: Sequence[str]) -> None:
-        """Record that a client has changed `resources`; with `errors`, that it failed for some or all of them."""
+    def changed(self, context: RequestContext, api: str, resources: str, errors: Sequence[str]) -> None:
+        """Record that a client has changed `resources`; with `errors`, that it failed for some or all of them.
+
+        Both are of bounded length (`line_fields.few`).
+        """
         if not self._limits["changed"].allows(client_of(context.connection)):
             return
-        fields = {**fields_of_request(context, api), "resources": few(resources)}
+        fields = {**fields_of_request(context, api), "resources": resources}
         if errors:
-            fields["errors"] = few(errors)
+            fields["errors"] = few(len(errors), errors)
         _LOG.info("changed", **fields)
 
     def tick(self) -> None:

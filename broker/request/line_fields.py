@@ -5,7 +5,8 @@ The log escapes what is not printable (`structured_logging`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any, Final
 
 from odradek.broker.request.context import ConnectionContext, RequestContext
@@ -41,10 +42,10 @@ def fields_of_request(context: RequestContext, api: str) -> dict[str, Any]:
     }
 
 
-def few(texts: Sequence[str]) -> str:
-    """Return the first of the texts, and the number of the others."""
-    shown = ", ".join(shortened(text) for text in texts[:_LONGEST_NAMES])
-    more = len(texts) - _LONGEST_NAMES
+def few(count: int, texts: Iterable[str], *, separator: str = ", ") -> str:
+    """Return the first of `count` texts, each shortened, and the number of the others, which are not asked for."""
+    shown = separator.join(map(shortened, islice(texts, _LONGEST_NAMES)))
+    more = count - _LONGEST_NAMES
     return shown if more <= 0 else f"{shown} and {more} more"
 
 

@@ -64,7 +64,8 @@ class TopicLog:
 
     def alterations(self, context: RequestContext, properties: Sequence[str]) -> Report:
         """Return the function that records the topics whose properties a request changes."""
-        return lambda topic, error: self._altered(context, topic, {"properties": few(properties)}, error)
+        named = few(len(properties), properties)
+        return lambda topic, error: self._altered(context, topic, {"properties": named}, error)
 
     def reassigned(self, context: RequestContext, counts: Mapping[str, int]) -> None:
         """Record topics by name, with the number of partitions whose reassignment a request has begun or cancelled."""

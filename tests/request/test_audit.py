@@ -180,7 +180,7 @@ def test_lines_of_one_client_are_limited_and_the_others_counted(taken: Taken) ->
     audit = Audit(clock)
     refuse(audit, request_of("mallory"), range(12_345))
     refuse(audit, request_of("alice"), range(1))
-    audit.changed(request_of("mallory"), "CreateTopics", ["topic orders"], [])
+    audit.changed(request_of("mallory"), "CreateTopics", "topic orders", [])
     assert [event["event"] for event in taken()] == ["refused"] * 101 + ["changed"]
     assert taken()[100]["principal"] == "User:alice"
     assert all(len(event["client_id"]) < 300 for event in taken())
