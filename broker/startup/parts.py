@@ -149,6 +149,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
     producer_ids = ProducerIdBlocks(metadata)
     local_markers = LocalMarkers(partitions, groups, clock, purgatories.groups)
     other_brokers = _other_brokers(base, replication)
+    time_slices = TimeSlices(clock)
     transactions = TransactionCoordinator(
         clock=clock,
         metadata=metadata,
@@ -157,7 +158,9 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         tasks=base.tasks,
         purgatory=purgatories.groups,
         producer_ids=producer_ids,
-        markers=MarkerSender(config.node_id, metadata, local_markers, other_brokers, base.tasks, waiting.timers(clock)),
+        markers=MarkerSender(
+            config.node_id, metadata, local_markers, other_brokers, base.tasks, waiting.timers(clock), time_slices
+        ),
         counts=base.metrics.transactions,
         read_only=base.read_only,
     )
@@ -195,7 +198,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         certificates=Certificates(base.tls, base.threads.run),
         throttling=_throttling(config, clock, metadata),
         metrics=base.metrics,
-        time_slices=TimeSlices(clock),
+        time_slices=time_slices,
         threads=base.threads,
         advertised_versions=handlers.advertised_versions,
     )

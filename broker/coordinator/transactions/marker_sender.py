@@ -21,15 +21,16 @@ Differs from Kafka: its coordinator gives up until it moves, so the transactiona
 committed records stop at its transaction.
 
 Bounds: one sending for each decided transaction, one request at a time for each broker, `_MOST_MARKERS` in a request.
+The markers of a transaction with many partitions are written in slices of time, as a large request is.
 Kafka's `TransactionMarkerChannelManager` is the model. Used on the event loop only.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from odradek.broker.coordinator.transactions.local_markers import LocalMarkers
 from odradek.broker.coordinator.transactions.other_brokers import OtherBrokers
@@ -52,12 +53,23 @@ _LOG = StructuredLogger(__name__)
 
 _FIRST_BACKOFF_SECONDS = 0.02
 _LAST_BACKOFF_SECONDS = 1.0
+_SLICE_SECONDS = 0.002
 _MOST_MARKERS = 2000
 """Partitions in one request."""
 
 _DONE = frozenset({ErrorCode.NONE, ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT})
 """The second is of a partition whose format has no transactions, so that it has no record of one either."""
 _REFUSED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+
+
+class Turns(Protocol):
+    """How long work shares the event loop with requests (`request.time_slices`)."""
+
+    monotonic: Callable[[], float]
+
+    def call(self, callback: Callable[[], object]) -> None:
+        """Call `callback`, which runs for one slice at most, in its turn."""
+        ...
 
 
 class _Sending:
@@ -106,6 +118,7 @@ class MarkerSender:
         others: OtherBrokers | None,
         tasks: BackgroundTasks,
         timers: Timers,
+        turns: Turns,
     ) -> None:
         self._node_id = node_id
         self._metadata = metadata
@@ -113,6 +126,7 @@ class MarkerSender:
         self._others = others
         self._tasks = tasks
         self._retries = timers
+        self._turns = turns
         self._sendings: dict[str, _Sending] = {}
         self._queues: dict[int, list[_Delivery]] = {}  # by node; a node is here while a task sends to it
         self._timers: dict[int, Timer] = {}
@@ -143,8 +157,7 @@ class MarkerSender:
         self._sendings[transactional_id] = sending
         if not sending.remaining:
             self._end(sending, True)
-        for partition in sorted(sending.remaining):
-            self._deliver(_Delivery(sending, marker, partition, 0))
+        self._deliver_first(sending, marker, iter(sorted(sending.remaining)))
 
     def remaining(self, transactional_id: str) -> frozenset[TopicPartition]:
         """Return the partitions of a decided transaction that lack the marker."""
@@ -169,6 +182,17 @@ class MarkerSender:
             timer.cancel()
         self._timers.clear()
         self.unknown_destinations = self.log_append_retries = 0
+
+    def _deliver_first(self, sending: _Sending, marker: TransactionMarker, left: Iterator[TopicPartition]) -> None:
+        """Try each partition for the first time; other requests are served between slices of many."""
+        ends_at = self._turns.monotonic() + _SLICE_SECONDS
+        for partition in left:
+            self._deliver(_Delivery(sending, marker, partition, 0))
+            if sending.is_over:
+                return
+            if self._turns.monotonic() >= ends_at:
+                self._turns.call(partial(self._deliver_first, sending, marker, left))
+                return
 
     # -------------------------------------------------------------------------------------------------- one marker
 
