@@ -10,7 +10,7 @@ from __future__ import annotations
 from odradek.broker.metadata.administration.scram_users import ScramAlterations
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.services import Services
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -29,14 +29,15 @@ async def handle(
     for upsertion in request.upsertions:
         await time_slice.step()
         alterations.upsert(upsertion)
-    return AlterUserScramCredentialsResponse(
-        results=[
-            AlterUserScramCredentialsResult(name, ErrorCode.NONE, None)
-            if error is None
-            else AlterUserScramCredentialsResult(name, error.code, error.detail)
-            for name, error in (await alterations.commit()).items()
-        ]
-    )
+    outcomes = await alterations.commit()
+    return AlterUserScramCredentialsResponse(results=await time_slice.map(_result, outcomes.items()))
+
+
+def _result(outcome: tuple[str, KafkaError | None]) -> AlterUserScramCredentialsResult:
+    name, error = outcome
+    if error is None:
+        return AlterUserScramCredentialsResult(name, ErrorCode.NONE, None)
+    return AlterUserScramCredentialsResult(name, error.code, error.detail)
 
 
 def error_response(

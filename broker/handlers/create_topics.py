@@ -24,6 +24,7 @@ from collections import Counter
 from odradek.broker.config.describe import ConfigRow
 from odradek.broker.handlers.describe_configs import describe_topic
 from odradek.broker.metadata.administration.placement import DEFAULT, MAX_PARTITIONS, TOO_MANY_PARTITIONS
+from odradek.broker.metadata.administration.topic_writes import Pause
 from odradek.broker.metadata.administration.topics import NewTopic, create_topics
 from odradek.broker.metadata.image import TopicImage
 from odradek.broker.metadata.time_limit import time_limit
@@ -46,12 +47,12 @@ _FIRST_VERSION_WITH_STRICT_QUOTA = 6
 
 async def handle(services: Services, context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
     named = Counter(topic.name for topic in request.topics)
-    too_many = _partitions_count(services, request, named) > MAX_PARTITIONS
     failed: dict[str, CreatableTopicResult] = {}
     new: list[NewTopic] = []
     quota = services.throttling.mutations(context, _FIRST_VERSION_WITH_STRICT_QUOTA)
     pause = services.time_slices.begin(context.connection).step
     with time_limit(request.timeout_ms):
+        too_many = await _partitions_count(services, request, named, pause) > MAX_PARTITIONS
         for topic in request.topics:
             await pause()
             error = _error_of(services, context, topic, is_duplicate=named[topic.name] > 1, too_many=too_many)
@@ -109,10 +110,11 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _partitions_count(services: Services, request: CreateTopicsRequest, named: Counter[str]) -> int:
+async def _partitions_count(services: Services, request: CreateTopicsRequest, named: Counter[str], pause: Pause) -> int:
     """The number of partitions in the request, counted as Kafka's `validateTotalNumberOfPartitions` does."""
     count, default = 0, services.config.num_partitions
     for topic in request.topics:
+        await pause()
         if named[topic.name] == 1:
             count_in_request = len(topic.assignments) or topic.num_partitions
             count += default if count_in_request == DEFAULT else max(0, count_in_request)

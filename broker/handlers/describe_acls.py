@@ -42,7 +42,7 @@ async def handle(services: Services, context: RequestContext, request: DescribeA
         raise no_access_rules("No Authorizer is configured on the broker.")
     time_slice = services.time_slices.begin(context.connection)
     resources: dict[tuple[int, int, str], list[AclDescription]] = {}
-    for rule in sorted(await find_rules(services, time_slice, filter_of(request))):
+    for rule in await time_slice.sort(await find_rules(services, time_slice, filter_of(request))):
         rows = resources.setdefault((rule.resource_type, rule.pattern_type, rule.name), [])
         rows.append(AclDescription(rule.principal, rule.host, rule.operation, rule.permission))
         await time_slice.step()

@@ -14,8 +14,9 @@ client disconnects, its handler ends.
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeGuard, TypeVar
 
@@ -23,11 +24,14 @@ from odradek.broker.clock import Clock
 
 S = TypeVar("S")
 T = TypeVar("T")
+L = TypeVar("L", bound="Sortable")
 Steps = Generator[None, None, T]
 """Work that may be paused at each `yield`; the generator returns the result."""
 
 SLICE_SECONDS: Final = 0.002
 """Long compared with a turn of the event loop, some 50 µs; short enough for the p99 of other clients."""
+_SORTED_AT_ONCE: Final = 1000
+"""Access rules, the slowest rows that are sorted: less than 2 ms."""
 
 
 def is_steps(result: object) -> TypeGuard[Steps[Any]]:
@@ -37,6 +41,12 @@ def is_steps(result: object) -> TypeGuard[Steps[Any]]:
 
 class ClientDisconnected(Exception):  # noqa: N818 - an event, not an error
     """Raised in long work when its client has closed the connection."""
+
+
+class Sortable(Protocol):
+    """A row that has an order."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
 
 
 class Peer(Protocol):
@@ -132,6 +142,18 @@ class TimeSlice:
             await self.step()
             results.append(function(row))
         return results
+
+    async def sort(self, rows: Sequence[L]) -> list[L]:
+        """Return the rows sorted. Raises the exceptions of comparing them, and those of `step`."""
+        parts = []
+        for start in range(0, len(rows), _SORTED_AT_ONCE):
+            await self.step()
+            parts.append(sorted(rows[start : start + _SORTED_AT_ONCE]))
+        return await self.map(_same, heapq.merge(*parts)) if len(parts) > 1 else parts[0] if parts else []
+
+
+def _same(row: S) -> S:
+    return row
 
 
 def _wake(turn: asyncio.Future[None]) -> None:

@@ -116,3 +116,26 @@ async def test_rows_are_mapped_a_slice_at_a_time() -> None:
     assert await time_slice.map(double, range(10)) == [2 * row for row in range(10)]
     assert seen.index("other") == SLICE_SECONDS * 1000
     assert seen.count("row") == 10
+
+
+@pytest.mark.parametrize("count", [0, 1, 999, 1000, 1001, 3500])
+async def test_rows_are_sorted(count: int) -> None:
+    rows = [row * 7919 % (count + 1) for row in range(count)]
+
+    assert await TimeSlices(ManualClock()).begin(Peer()).sort(rows) == sorted(rows)
+
+
+async def test_others_run_while_rows_are_sorted() -> None:
+    clock, seen = ManualClock(), list[str]()
+    time_slice = TimeSlices(clock).begin(Peer())
+    asyncio.get_running_loop().call_soon(seen.append, "other")
+
+    class Row(int):
+        def __lt__(self, other: int) -> bool:
+            clock.advance(1)
+            seen.append("compared")
+            return int(self) < int(other)
+
+    await time_slice.sort([Row(row) for row in range(2000)])
+
+    assert "compared" in seen[seen.index("other") :]
