@@ -53,6 +53,7 @@ _Shared = dict[tuple[int, frozenset[tuple[str, str]], frozenset[str]], list[Desc
 """The rows of topics and groups by type, by the properties of their own, and by the wanted keys. A request of 1 MB may
 name 90,000 groups, most of them alike."""
 
+_KEYS_AT_ONCE = 1000
 _COUNTS = {TOPIC: TOPIC_PROPERTIES, BROKER: BROKER_PROPERTIES, GROUP: GROUP_PROPERTIES}
 
 
@@ -64,7 +65,8 @@ def handle(
     shared: _Shared = {}
     for resource in request.resources:
         yield
-        wanted = (resource.resource_type, resource.resource_name, tuple(resource.configuration_keys or ()))
+        keys = yield from _keys(resource)
+        wanted = (resource.resource_type, resource.resource_name, keys)
         if wanted not in described:
             described.add(wanted)
             refused = refusal_of_resource(services, context, Operation.DESCRIBE_CONFIGS, resource)
@@ -72,8 +74,18 @@ def handle(
                 kind, name = resource.resource_type, resource.resource_name
                 results.append(DescribeConfigsResult(refused.code, refused.detail, kind, name))
                 continue
-            results.append(_describe(services, request, resource, shared))
+            results.append(_describe(services, request, resource, keys, shared))
     return DescribeConfigsResponse(results=results)
+
+
+def _keys(resource: DescribeConfigsResource) -> Steps[frozenset[str]]:
+    """The names that are asked for; none: all."""
+    names = resource.configuration_keys or []
+    keys = set[str]()
+    for start in range(0, len(names), _KEYS_AT_ONCE):
+        keys.update(names[start : start + _KEYS_AT_ONCE])
+        yield
+    return frozenset(keys)
 
 
 def error_response(request: DescribeConfigsRequest, code: ErrorCode, message: str) -> DescribeConfigsResponse:
@@ -106,10 +118,13 @@ def _set_for_all(services: Services) -> Texts:
 
 
 def _describe(
-    services: Services, request: DescribeConfigsRequest, resource: DescribeConfigsResource, shared: _Shared
+    services: Services,
+    request: DescribeConfigsRequest,
+    resource: DescribeConfigsResource,
+    keys: frozenset[str],
+    shared: _Shared,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(ErrorCode.NONE, "", resource.resource_type, resource.resource_name)
-    keys = frozenset(resource.configuration_keys or ())
     own = _own_properties(services, resource)
     alike = None if own is None else (resource.resource_type, frozenset(own.items()), keys)
     if alike is not None and alike in shared:
