@@ -38,7 +38,7 @@ COMMIT     ?= HEAD~1
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs site linkcheck crash crash-streams simulate simulate-mutants fuzz waiting pipeline-cluster coverage check bench bench-quick compare compile test-compiled uncompile clean
+.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs site linkcheck crash crash-streams simulate simulate-mutants fuzz waiting pipeline-cluster coverage check bench bench-quick rebalances compare compile test-compiled uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -144,6 +144,9 @@ bench: $(VENV)/.bench ## The same work on Apache Kafka and Odradek, in turns: be
 
 bench-quick: $(VENV)/.bench ## A few kinds of that work in two minutes; writes no file
 	$(BIN)/python -m benchmarks.side_by_side --quick $(BENCH_ARGS)
+
+rebalances: $(VENV)/.everything ## Joins, pauses, kills and restarts of members: our consumer and Java's, a table (20 minutes on a quiet machine; REBALANCES="--seeds 1")
+	$(BIN)/python -m benchmarks.rebalances $(REBALANCES)
 
 compare: $(VENV)/.bench ## This tree beside an earlier commit; reports what became slower (COMMIT=HEAD~1)
 	$(BIN)/python -m benchmarks.side_by_side --against $(COMMIT) $(GROUPS) $(BENCH_ARGS)
