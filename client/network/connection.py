@@ -280,20 +280,17 @@ class Connection(asyncio.BufferedProtocol):
         if len(frame) < _CORRELATION_ID.size:
             raise RemoteProtocolError(f"a frame of {pluralize(len(frame), 'byte')}")
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
-        sent = self._in_flight.pop(correlation_id, None)
+        sent = self._in_flight.get(correlation_id)
         if sent is None:
             raise RemoteProtocolError(f"a response to request {correlation_id}, which is not in flight")
-        sent.timer.cancel()
         self._has_answered = self._has_answered or sent.api_key != API_VERSIONS_KEY
-        try:
-            response: Message
-            if sent.api_key == API_VERSIONS_KEY:
-                response = read_api_versions(sent.api_version, frame)
-            else:
-                _, response = decode_response(sent.api_key, sent.api_version, frame)
-        except ProtocolError:
-            self._in_flight[correlation_id] = sent  # it fails when the connection closes
-            raise
+        response: Message
+        if sent.api_key == API_VERSIONS_KEY:
+            response = read_api_versions(sent.api_version, frame)
+        else:
+            _, response = decode_response(sent.api_key, sent.api_version, frame)
+        del self._in_flight[correlation_id]  # after an exception, it fails when the connection closes
+        sent.timer.cancel()
         if sent.api_key == FETCH_KEY:
             self._reader.retain()
         if not sent.future.done():

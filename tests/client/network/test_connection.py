@@ -253,6 +253,24 @@ async def test_a_name_that_dns_cannot_have(host: str) -> None:
     assert raised.value.is_unknown_host
 
 
+async def test_a_request_fails_if_its_response_cannot_be_decoded_for_any_reason(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise IndexError("a fault of the decoder")
+
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+    host, _, port = bootstrap.rpartition(":")
+    connection = await connect(TcpNetwork(), Address(host, int(port)))
+    monkeypatch.setattr("odradek.client.network.connection.decode_response", fail)
+    for request in [connection.send(MetadataRequest([]), MetadataResponse) for _ in range(2)]:
+        with pytest.raises(ConnectionLostError, match="a fault of the decoder"):
+            await request
+    assert connection.in_flight == 0
+    assert [str(error) for error in reported] == ["a fault of the decoder"]
+
+
 async def test_a_web_server() -> None:
     async def web_server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
