@@ -8,7 +8,8 @@ items --> attempt --> outcomes --> those with a retriable error --> backoff, new
 An attempt sends requests for the remaining items to the brokers responsible for them: to any broker (which forwards the
 controller's requests to it), to leaders of partitions, to coordinators, or to the brokers in the items. An error that
 an attempt raises is the error of all its items. An unknown topic is not retried, although its error is retriable: the
-caller of an admin call is supposed to know which topics exist.
+caller of an admin call is supposed to know which topics exist. When the time is over, items keep the outcomes that have
+arrived, so that a broker without a response costs only its own items theirs.
 
 A request without a response is repeated, as in Kafka's client. The first one may have been executed, so
 TOPIC_ALREADY_EXISTS or an unknown topic can be a result of this call itself.
@@ -18,7 +19,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 from odradek.client.admin.results import Results
 from odradek.client.config import AdminConfig
@@ -51,6 +53,9 @@ BrokerCall = Callable[[Connection, Sequence[K]], Awaitable[Outcomes[K, V]]]
 _CALLER_ERRORS = (ClosedError, ConfigurationError)  # raised by the call instead of becoming the error of an item
 _MAY_STILL_HAPPEN = "The request may still be executed"
 
+_arrived: ContextVar[dict[Any, Any]] = ContextVar("_arrived")
+"""The outcomes that brokers have returned in the current attempt; an attempt returns those of all brokers."""
+
 
 class Calls:
     """The calls of one Admin; any number may run at the same time."""
@@ -67,12 +72,14 @@ class Calls:
         results: Results[K, V] = Results()
         left = list(dict.fromkeys(items))
         order = list(left)
+        arrived: dict[K, V | ClientError] = {}
         milliseconds = config.default_api_timeout_ms if timeout_ms is None else timeout_ms
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         limit = asyncio.timeout(milliseconds / 1000)
         try:
             async with limit:
                 while left:
+                    _arrived.set(arrived := {})
                     results.update(await self._outcomes(tried, left, attempt))
                     left = [item for item in left if _should_retry(results[item])]
                     if left:
@@ -81,10 +88,9 @@ class Calls:
         except TimeoutError:
             if not limit.expired():
                 raise
+            late = TimeLimitError(tried, f"no response within {milliseconds} ms", _MAY_STILL_HAPPEN)
             for item in left:
-                results.setdefault(
-                    item, TimeLimitError(tried, f"no response within {milliseconds} ms", _MAY_STILL_HAPPEN)
-                )
+                results[item] = arrived.get(item, results.get(item, late))
         return Results({item: results[item] for item in order})
 
     async def once(
@@ -176,11 +182,13 @@ class Calls:
     async def _send_to(self, target: int | None, items: list[K], call: BrokerCall[K, V]) -> Outcomes[K, V]:
         try:
             connection = await (self.cluster.any_connection() if target is None else self.cluster.connection(target))
-            return await call(connection, items)
+            outcomes = await call(connection, items)
         except _CALLER_ERRORS:
             raise
         except ClientError as error:
-            return dict.fromkeys(items, error)
+            outcomes = dict.fromkeys(items, error)
+        _arrived.get().update(outcomes)
+        return outcomes
 
     async def _outcomes(self, tried: str, items: list[K], attempt: Attempt[K, V]) -> dict[K, V | ClientError]:
         """Run an attempt; every item gets an outcome."""

@@ -63,21 +63,21 @@ async def describe_groups(
 ) -> Results[str, GroupDescription]:
     tried = "describe a group"
 
-    async def call(connection: Connection, requested: Sequence[str]) -> Outcomes[str, GroupDescription]:
-        outcomes: dict[str, GroupDescription | ClientError] = {}
-        try:
-            outcomes.update(await _describe_newer(connection, requested, tried))
-        except UnsupportedVersionError:
-            pass  # a broker without the newer protocol has no such groups
-        others = [group for group in requested if group not in outcomes or _is_unknown(outcomes[group])]
-        if others:
-            outcomes.update(await _describe_classic(connection, others, tried))
-        return outcomes
-
     async def attempt(left: Sequence[str]) -> Outcomes[str, GroupDescription]:
         targets = await calls.coordinators(tried, left)
-        outcomes = await calls.at_brokers(targets, call)
-        return {group: _with_coordinator(outcome, targets[group]) for group, outcome in outcomes.items()}
+
+        async def call(connection: Connection, requested: Sequence[str]) -> Outcomes[str, GroupDescription]:
+            outcomes: dict[str, GroupDescription | ClientError] = {}
+            try:
+                outcomes.update(await _describe_newer(connection, requested, tried))
+            except UnsupportedVersionError:
+                pass  # a broker without the newer protocol has no such groups
+            others = [group for group in requested if group not in outcomes or _is_unknown(outcomes[group])]
+            if others:
+                outcomes.update(await _describe_classic(connection, others, tried))
+            return {group: _with_coordinator(outcome, targets[group]) for group, outcome in outcomes.items()}
+
+        return await calls.at_brokers(targets, call)
 
     return await calls.for_each(tried, groups, attempt, timeout_ms)
 

@@ -99,14 +99,63 @@ async def test_an_item_has_the_last_error_after_the_timeout() -> None:
 async def test_a_silent_broker_is_a_time_limit_error() -> None:
     network = ScriptedNetwork()
     serve_creation(network)
-
-    async def say_nothing(broker: Broker, request: Any) -> None:
-        return None
-
     network.brokers[1].script("CreateTopics", say_nothing)
     async with Admin(network.bootstrap, network=network) as admin:
         with pytest.raises(TimeLimitError, match=r"create a topic: no response within 300 ms\. The request may"):
             (await admin.create_topics([NewTopic("t", 1)], timeout_ms=300)).value("t")
+
+
+async def say_nothing(broker: Broker, request: Any) -> None:
+    return None
+
+
+@simulated
+async def test_a_silent_broker_costs_only_its_own_items_their_results() -> None:
+    network = ScriptedNetwork(brokers=2)
+    network.create("t", 2)
+    network.brokers[2].script("ListOffsets", say_nothing)
+    answered, silent = TopicPartition("t", 0), TopicPartition("t", 1)
+    async with Admin(network.bootstrap, network=network) as admin:
+        results = await admin.list_offsets(dict.fromkeys([answered, silent], OffsetSpec.LATEST), timeout_ms=300)
+    assert list(results) == [answered, silent]
+    assert results.value(answered).offset == 0
+    assert isinstance(results[silent], TimeLimitError)
+
+
+@simulated
+async def test_the_error_of_a_broker_is_kept_while_another_one_is_silent() -> None:
+    network = ScriptedNetwork(brokers=2)
+    network.create("t", 2)
+
+    async def misname(broker: Broker, request: Any) -> Any:
+        answer = await broker.serve(request)
+        answer.topics[0].partitions[0].error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return answer
+
+    network.brokers[1].script("ListOffsets", misname)
+    network.brokers[2].script("ListOffsets", say_nothing)
+    refused, silent = TopicPartition("t", 0), TopicPartition("t", 1)
+    async with Admin(network.bootstrap, network=network) as admin:
+        results = await admin.list_offsets(dict.fromkeys([refused, silent], OffsetSpec.LATEST), timeout_ms=300)
+    outcome = results[refused]
+    assert isinstance(outcome, BrokerError)
+    assert outcome.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert isinstance(results[silent], TimeLimitError)
+
+
+@simulated
+async def test_a_broker_that_did_not_respond_is_not_the_next_one_to_get_a_request() -> None:
+    network = ScriptedNetwork(brokers=2)
+    network.create("t", 2)
+    places = {TopicPartition("t", index): OffsetSpec.LATEST for index in range(2)}
+    async with Admin(network.bootstrap, network=network) as admin:
+        (await admin.list_offsets(places)).values_or_raise()  # connects to both
+        for broker in network.brokers.values():
+            broker.script("Metadata", say_nothing)
+        for _ in network.brokers:
+            with pytest.raises(TimeLimitError):
+                await admin.list_topics(timeout_ms=300)
+        await admin.list_topics(timeout_ms=300)
 
 
 @simulated
