@@ -140,7 +140,7 @@ class _HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[None] = self._loop.create_future()
         self._received = bytearray()
-        self._connecting: asyncio.Task[object] | None = None
+        self._connecting: asyncio.Task[None] | None = None
         self._is_aborted = False
         self._transport: asyncio.Transport | None = None
         self._timeout: asyncio.TimerHandle | None = None
@@ -150,19 +150,20 @@ class _HttpConnection(asyncio.Protocol):
 
     def connect(self, connected: socket.socket, tls_context: Callable[[], SSLContext] | None) -> None:
         """Serve an accepted socket, which belongs to this object from now on."""
-        limit = None if tls_context is None else self._server.timeout_seconds
-        self._connecting = self._loop.create_task(
-            self._loop.connect_accepted_socket(
-                lambda: self,
-                connected,
-                ssl=None if tls_context is None else tls_context(),
-                ssl_handshake_timeout=limit,
-                ssl_shutdown_timeout=limit,
-            )
-        )
+        self._connecting = self._loop.create_task(self._connect(connected, tls_context))
         self._connecting.add_done_callback(partial(self._connected, connected))
 
-    def _connected(self, connected: socket.socket, connecting: asyncio.Task[object]) -> None:
+    async def _connect(self, connected: socket.socket, tls_context: Callable[[], SSLContext] | None) -> None:
+        limit = None if tls_context is None else self._server.timeout_seconds
+        await self._loop.connect_accepted_socket(
+            lambda: self,
+            connected,
+            ssl=None if tls_context is None else tls_context(),
+            ssl_handshake_timeout=limit,
+            ssl_shutdown_timeout=limit,
+        )
+
+    def _connected(self, connected: socket.socket, connecting: asyncio.Task[None]) -> None:
         """Close the socket if nothing can be served: the client has disconnected, or the handshake failed."""
         self._connecting = None
         if self._transport is None and not self.lost.done():

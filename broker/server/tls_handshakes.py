@@ -6,6 +6,7 @@
             └─ readable ─► first byte ─┬─ not TLS ──────────► closed, one line
                                        └─ queue ─► step ─┬─ needs bytes or room ─► waits, then the queue again
                                                          ├─ failed ──────────────► alert, one line, drained, closed
+                                                         ├─ other error ─────────► closed, one line
                                                          └─ done ─► principal ───► Connections.open
 ```
 
@@ -102,7 +103,11 @@ class TlsHandshakes:
 
     def _run(self) -> None:
         for _ in range(min(STARTS_A_TURN, len(self._queue))):
-            self._queue.popleft().step()
+            handshake = self._queue.popleft()
+            try:
+                handshake.step()
+            except Exception as error:  # noqa: BLE001 - the other handshakes go on
+                handshake.break_off(error)
         self._is_scheduled = bool(self._queue)
         if self._is_scheduled:
             self._loop.call_soon(self._run)
@@ -159,6 +164,10 @@ class _Handshake:
             self._group.connections.release(self._context)
             _LOG.debug("connection closed", peer=self._context.peer_address, reason=reason)
 
+    def break_off(self, error: Exception) -> None:
+        """Close the connection after an error that is not the client's, such as a thread that cannot start."""
+        self._fail("unexpected", f"{type(error).__name__}: {error}")
+
     def step(self) -> None:
         """Continue the handshake; called by the queue."""
         if self._accepted is None and self._secured is None:
@@ -193,6 +202,8 @@ class _Handshake:
             self._refuse()
         except OSError:
             self.close(_DISCONNECTED)
+        except Exception as error:  # noqa: BLE001 - it must not wait for the limit
+            self.break_off(error)
         else:
             self._finish(self._secured)
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import resource
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
@@ -12,7 +13,6 @@ import pytest
 
 from odradek.broker.server import http, http_sockets
 from odradek.broker.server.http import MAX_CONNECTIONS, HttpServer, Request, Response
-from odradek.broker.server.http_host import is_local_host
 from tests.security.tls.handshakes import client_context
 from tests.server.securing import AUTHORITY, secured
 from tests.server.serving import Client
@@ -246,6 +246,12 @@ async def test_silent_handshakes_leave_a_place_to_probes(connect: Connect) -> No
     assert (await tls.receive_record()).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
+async def test_a_connection_without_a_context_of_tls_is_closed_and_keeps_no_place(connect: Connect) -> None:
+    server = HttpServer(PAGES, tls_context=lambda: ssl.create_default_context(cafile="missing"))
+    assert await is_closed(await connect(server))
+    assert not server.open
+
+
 async def test_stopping_ends_unfinished_answers(connect: Connect) -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
@@ -344,11 +350,6 @@ async def test_any_name_is_served_on_a_network_address() -> None:
             assert (await receive(connected))[0] == HTTPStatus.OK
     finally:
         await server.stop()
-
-
-def test_the_configured_name_is_served() -> None:
-    assert is_local_host("Broker.example:9404", "broker.example")
-    assert not is_local_host("broker.example.com:9404", "broker.example")
 
 
 async def test_without_descriptors_clients_wait_and_two_lines_are_logged(

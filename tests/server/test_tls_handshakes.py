@@ -88,6 +88,31 @@ async def test_tls_to_a_listener_without_is_one_line_however_often(
     assert 'reason="the client speaks TLS, this listener does not' in line
 
 
+@pytest.mark.parametrize(
+    ("broken", "error"),
+    [
+        ("threading.Thread.start", RuntimeError("can't start new thread")),
+        ("ssl.SSLSocket.do_handshake", MemoryError("no memory")),
+    ],
+)
+async def test_a_step_that_fails_in_the_broker_closes_only_its_client(
+    serve: Serve, caplog: pytest.LogCaptureFixture, broken: str, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    serving = await serve(tls=secured())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(broken, fail)
+        for _ in range(2):
+            client = await serving.connect()
+            await client.send(b"\x16\x03\x01\x02\x00\x01\x00")
+            assert await client.is_closed()
+    (line,) = lines_of(caplog)
+    assert f"{type(error).__name__}: {error}" in line
+    await ask(await connect(serving))
+
+
 async def test_a_port_scan_is_no_line(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
     serving = await serve(tls=secured())
     for end in ("close", "reset"):
