@@ -181,7 +181,7 @@ class Sender:
         """Renumber the batches of a queue. Returns False while that needs a new producer id."""
         if queue.producer_id == self._producer_id and queue.producer_epoch >= MAX_EPOCH:
             if self._renewal is None:
-                self._renewal = asyncio.create_task(self._renew_producer_id())
+                self._renewal = asyncio.create_task(self._renew_or_pause())
                 self._renewal.add_done_callback(self._renewed)
             return False
         self._delivery.renumber(queue, self._producer_id)
@@ -190,11 +190,17 @@ class Sender:
     async def _renew_producer_id(self) -> None:
         self._producer_id = await init_producer_id(self._cluster, self._config, self._config.max_block_ms)
 
+    async def _renew_or_pause(self) -> None:
+        try:
+            await self._renew_producer_id()
+        except ClientError as error:
+            _LOG.warning("%s", error)
+            await asyncio.sleep(self._config.retry_backoff_max_ms / 1000)  # then the next drain requests it again
+
     def _renewed(self, task: asyncio.Task[None]) -> None:
         self._renewal = None
         if not task.cancelled():
-            if (error := task.exception()) is not None:
-                _LOG.warning("%s", error)  # the next drain requests it again
+            task.result()
             self.wakeup()
 
     def _send(self, connection: Connection, batches: list[ProducerBatch]) -> None:

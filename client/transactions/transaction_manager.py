@@ -92,6 +92,7 @@ class TransactionManager:
         if not state.commit_was_sent:
             await self.flush()
         if state.status is Status.COMMITTING:
+            state.commit_was_sent = state.has_started  # now, since an abort may precede the first step of the task
             await self._end(committed=True)
         if state.status is Status.FAILED:
             error = state.aborted(f"commit a transaction of {state.transactional_id}")
@@ -180,20 +181,20 @@ class TransactionManager:
 
     async def _end(self, *, committed: bool) -> None:
         """End the transaction in a task, which goes on if the caller is cancelled. Raises ClientError."""
-        if self._ending is None:
+        if self._ending is None or self._ending.done():  # its callback may not have run yet
             self._ending = asyncio.create_task(self._commit() if committed else self._abort())
             self._ending.add_done_callback(self._ended)
         await asyncio.shield(self._ending)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._ending = None
+        if self._ending is task:
+            self._ending = None
         if not task.cancelled():
             task.exception()  # marks it as retrieved: callers that wait raise it
         self.on_change()
 
     async def _commit(self) -> None:
         if self.state.has_started:
-            self.state.commit_was_sent = True
             try:
                 await self._requests.end(committed=True)
             except ClientError as error:

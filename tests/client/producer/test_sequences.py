@@ -21,7 +21,7 @@ from odradek.protocol.messages.produce import (
 )
 from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork
-from tests.client.scripts import drop_unread, numbers, refuse, serve_and_drop
+from tests.client.scripts import drop_unread, now, numbers, refuse, serve_and_drop
 from tests.client.virtual_time import simulated
 
 
@@ -57,6 +57,25 @@ async def test_another_producer_id_is_used_after_the_last_epoch_of_one(monkeypat
     before, *after = log.headers()
     assert {header.producer_id for header in after} == {before.producer_id + 1}
     assert {header.producer_epoch for header in after} == {0}
+
+
+@simulated
+async def test_a_refused_producer_id_is_requested_again_after_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sender, "MAX_EPOCH", 0)
+    network = ScriptedNetwork()
+    [log] = network.create("t")
+
+    async def forbid(broker: Broker, request: Any) -> Any:
+        return InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    async with Producer(network.bootstrap, network=network, linger_ms=0, retry_backoff_max_ms=1000) as producer:
+        await (await producer.send("t", b"1"))
+        network.brokers[1].script("Produce", refuse(ErrorCode.INVALID_PRODUCER_EPOCH))
+        network.brokers[1].script("InitProducerId", *[forbid] * 3)
+        start = now()
+        await producer.send_and_wait("t", b"2")
+        assert now() - start == pytest.approx(3, abs=0.5)
+    assert log.values() == [b"1", b"2"]
 
 
 # A leader that has lost its state of the producer.
