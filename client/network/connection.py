@@ -70,12 +70,20 @@ _WITHOUT_SASL = "If this listener demands authentication, set security_protocol 
 class _InFlight:
     """A request that waits for its response."""
 
-    __slots__ = ("api_key", "api_version", "future", "timer")
+    __slots__ = ("api_key", "api_version", "future", "seconds", "timer")
 
-    def __init__(self, api_key: int, api_version: int, future: asyncio.Future[Any], timer: asyncio.TimerHandle) -> None:
+    def __init__(
+        self,
+        api_key: int,
+        api_version: int,
+        future: asyncio.Future[Any],
+        seconds: float,
+        timer: asyncio.TimerHandle,
+    ) -> None:
         self.api_key = api_key
         self.api_version = api_version
         self.future = future
+        self.seconds = seconds
         self.timer = timer
 
 
@@ -147,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
         api_key, version, frame = self._encode(request, version)
         seconds = self._request_timeout if timeout is None else timeout
         timer = self._loop.call_later(seconds, self._timed_out, api_key, seconds)
-        self._in_flight[self._correlation_id] = _InFlight(api_key, version, future, timer)
+        self._in_flight[self._correlation_id] = _InFlight(api_key, version, future, seconds, timer)
         self._write(api_key, frame)
         return future
 
@@ -163,6 +171,12 @@ class Connection(asyncio.BufferedProtocol):
             raise self._closed_by or self._lost("it is not connected")
         api_key, _, frame = self._encode(request, version)
         self._write(api_key, frame)
+
+    def restart_timeouts(self) -> None:
+        """Give the requests in flight their whole time again, after the event loop did not run for a while."""
+        for sent in self._in_flight.values():
+            sent.timer.cancel()
+            sent.timer = self._loop.call_later(sent.seconds, self._timed_out, sent.api_key, sent.seconds)
 
     def close(self, error: ClientError | None = None) -> None:
         """Close now; requests in flight fail with `error`. A second call does nothing."""

@@ -167,6 +167,7 @@ class _PartitionFetch:
         if self._sent is None:
             raise self._failure or ClientError(_OPERATION, "no request was sent")
         connection, future = self._sent
+        connection.restart_timeouts()  # the task may have worked for longer, and the response may be in the buffers
         response = self._client.run(future)
         if response.error_code:
             raise broker_error(response.error_code, _OPERATION, broker=connection.name)
