@@ -251,7 +251,7 @@ class Consumer:
                 TopicPartition(*partition): CommittedOffset(at) if isinstance(at, int) else at
                 for partition, at in offsets.items()
             }
-        await group.offsets.commit(wanted, self._timeout_ms)
+        await group.commit(wanted, self._timeout_ms)
 
     async def committed(self, partitions: Iterable[Partition]) -> dict[TopicPartition, CommittedOffset | None]:
         """The offsets that the group committed for these partitions; None where there is none. Raises ClientError."""

@@ -1,4 +1,8 @@
-"""Automatic commits of a group member (`enable_auto_commit`): at intervals, and before partitions are revoked."""
+"""Automatic commits of a group member (`enable_auto_commit`): at intervals, and before partitions are revoked.
+
+A commit at an interval runs in the background, and may have to be repeated. It ends when a later commit begins: its
+offsets would replace those of the later one.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +43,15 @@ class AutoCommit:
 
     async def commit_revoked(self, consumed: Offsets) -> None:
         """Commit before partitions are revoked, if the consumer is a member of its group."""
+        self.supersede()
         if self._is_enabled and self._offsets.is_member:
             await self._commit(consumed)
+
+    def supersede(self) -> None:
+        """Cancel the commit that is under way, before a later one; the rest of its partitions is due again."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            self._started_at = float("-inf")
 
     def cancel(self) -> None:
         """Cancel the commit that is under way."""

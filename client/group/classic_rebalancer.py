@@ -15,7 +15,6 @@ pattern joins again when the set of matching topics changes.
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import Callable, Collection, Mapping
 
@@ -24,13 +23,10 @@ from odradek.client.errors import ClientError
 from odradek.client.group.assignors import ASSIGNORS
 from odradek.client.group.classic_member import ClassicMember
 from odradek.client.group.owned_partitions import OwnedPartitions
-from odradek.client.group.rebalancer import ErrorAction
-from odradek.client.network.backoff import Backoff
+from odradek.client.group.rebalancer import ErrorAction, until_answered
 from odradek.client.network.cluster import Cluster
 from odradek.client.network.coordinator import Coordinator
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
-
-_LOG = logging.getLogger(__name__)
 
 
 class ClassicRebalancer:
@@ -66,8 +62,8 @@ class ClassicRebalancer:
         self._cluster.track("assigned by the leader", ())
         if self._is_eager:
             await self._owned.revoke(self._owned.partitions())
-        if self._pattern is not None:
-            self._topics = await self._found_topics(self._pattern)
+        if (pattern := self._pattern) is not None:
+            self._topics = await until_answered(self._config, lambda: self._matching_topics(pattern))
         joined = await self.member.join(self._topics, self._owned.partitions())
         return await self._owned.take_over(joined.partitions)
 
@@ -84,19 +80,6 @@ class ClassicRebalancer:
 
     def handle_error(self, error: ClientError) -> ErrorAction:
         return self.member.handle_error(error)
-
-    async def _found_topics(self, pattern: re.Pattern[str]) -> frozenset[str]:
-        """Look for the topics of a pattern until a broker answers, as the requests of a join are repeated."""
-        config = self._config
-        backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
-        while True:
-            try:
-                return await self._matching_topics(pattern)
-            except ClientError as error:
-                if not error.retriable:
-                    raise
-                _LOG.info("%s", error)
-            await asyncio.sleep(backoff.next())
 
     async def _matching_topics(self, pattern: re.Pattern[str]) -> frozenset[str]:
         connection = await self._cluster.any_connection()

@@ -57,6 +57,7 @@ class ConsumerMember:
         self._config = config
         self._coordinator = coordinator
         self._sends_everything = True  # in the next heartbeat
+        self._has_regex = False  # a pattern was sent to this group, which may have it still
         self._memberships = 0  # that have ended
         self._may_be_member = False  # a join was sent, whose answer may not have arrived
         self._reported: dict[bytes, list[int]] | None = (
@@ -85,9 +86,12 @@ class ConsumerMember:
         """Send a heartbeat with the owned partitions, and store the target of the response. Raises ClientError."""
         await self._send(self.generation, topics, regex, owned)
 
-    async def keep_alive(self, topics: Collection[str], regex: str | None) -> None:
-        """Send a heartbeat with the owned partitions of the last one: none is given up yet. Raises ClientError."""
-        await self._send(self.generation, topics, regex, self._reported or {})
+    async def keep_alive(self) -> None:
+        """Send a heartbeat that says nothing about partitions: some are being taken over or given up.
+
+        The coordinator then gives none of them to another member. Raises ClientError.
+        """
+        await self._exchange(self._request(self.generation), None)
 
     async def leave(self, reason: str) -> None:  # noqa: ARG002 - the protocol has no field for it
         """Leave the group at once; a static member keeps its partitions until its session ends. Raises ClientError."""
@@ -95,10 +99,7 @@ class ConsumerMember:
             return
         self.forget()
         epoch = _LEAVE if self._config.group_instance_id is None else _LEAVE_FOR_A_WHILE
-        request = ConsumerGroupHeartbeatRequest(
-            self._coordinator.key, self.member_id, epoch, self._config.group_instance_id
-        )
-        response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
+        response, broker = await self._coordinator.send(self._request(epoch), ConsumerGroupHeartbeatResponse)
         if response.error_code and response.error_code not in LOST:
             raise self._error(response, broker)
 
@@ -124,19 +125,28 @@ class ConsumerMember:
         self._may_be_member = False
         self._memberships += 1
 
+    def _request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
+        instance_id = self._config.group_instance_id
+        return ConsumerGroupHeartbeatRequest(self._coordinator.key, self.member_id, epoch, instance_id)
+
     async def _send(self, epoch: int, topics: Collection[str], regex: str | None, owned: Owned) -> None:
         config = self._config
         owns = {topic_id: sorted(partitions) for topic_id, partitions in owned.items() if partitions}
-        request = ConsumerGroupHeartbeatRequest(self._coordinator.key, self.member_id, epoch, config.group_instance_id)
+        request = self._request(epoch)
         sends_everything, self._sends_everything = self._sends_everything, False  # it may be set during the request
         if sends_everything:
             request.rebalance_timeout_ms = config.max_poll_interval_ms
             request.subscribed_topic_names = sorted(topics)
             request.server_assignor = config.group_remote_assignor
-            if regex is not None:
-                request.subscribed_topic_regex = regex
+            if regex is not None or self._has_regex:
+                request.subscribed_topic_regex = regex or ""  # null would leave an earlier pattern in place
+            self._has_regex |= regex is not None
         if sends_everything or owns != self._reported:
             request.topic_partitions = [TopicPartitions(topic_id, indexes) for topic_id, indexes in owns.items()]
+        await self._exchange(request, owns)
+
+    async def _exchange(self, request: ConsumerGroupHeartbeatRequest, owns: dict[bytes, list[int]] | None) -> None:
+        """Send a heartbeat; `owns` are the partitions that it reports, None if it says nothing about them."""
         self._may_be_member, membership = True, self._memberships
         try:
             response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
@@ -148,7 +158,8 @@ class ConsumerMember:
             raise self._error(response, broker)
         if membership != self._memberships:
             return  # it was left meanwhile
-        self._reported = owns
+        if owns is not None:
+            self._reported = owns
         self.generation = response.member_epoch
         self.heartbeat_interval = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:

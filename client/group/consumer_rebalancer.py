@@ -20,7 +20,7 @@ from odradek.client.errors import ClientError, broker_error
 from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.consumer_member import ConsumerMember
 from odradek.client.group.owned_partitions import OwnedPartitions
-from odradek.client.group.rebalancer import ErrorAction
+from odradek.client.group.rebalancer import ErrorAction, until_answered
 from odradek.client.network.cluster import Cluster
 from odradek.client.network.coordinator import Coordinator
 from odradek.client.record import TopicPartition
@@ -49,6 +49,7 @@ class ConsumerRebalancer:
         on_error: Callable[[ClientError], object],
     ) -> None:
         self.member = ConsumerMember(config, coordinator)
+        self._config = config
         self._cluster = cluster
         self._owned = owned
         self._on_join_needed = on_join_needed
@@ -83,7 +84,7 @@ class ConsumerRebalancer:
         self._compare_with_target(await self._report_owned(), self.member.target.keys())
 
     async def keep_alive(self) -> None:
-        await self.member.keep_alive(self._topics, self._regex)
+        await self.member.keep_alive()
 
     def handle_error(self, error: ClientError) -> ErrorAction:
         if self.member.handle_error(error):
@@ -110,7 +111,7 @@ class ConsumerRebalancer:
         target = self.member.target
         names = {topic_id: name for name, topic_id in self._ids.items()}
         if not target.keys() <= names.keys():
-            names = await self._names(list(target))
+            names = await until_answered(self._config, lambda: self._names(list(target)))
         self._ids = {names[topic_id]: topic_id for topic_id in target if topic_id in names}
         return [
             TopicPartition(names[topic_id], index)

@@ -27,7 +27,7 @@ from odradek.client.config import ConsumerConfig
 from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import BrokerError, ClientError, ClosedError
 from odradek.client.group.auto_commit import AutoCommit
-from odradek.client.group.committed_offsets import NO_GENERATION, CommitIdentity, CommittedOffsets
+from odradek.client.group.committed_offsets import NO_GENERATION, CommitIdentity, CommittedOffsets, Offsets
 from odradek.client.group.owned_partitions import JoinAbandonedError, OwnedPartitions
 from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.group.rebalancer import ErrorAction, Rebalancer
@@ -164,6 +164,11 @@ class Group:
         if self._auto_commit.is_due():
             self._auto_commit.start(self._subscription.consumed_offsets(self._owned.partitions()))
 
+    async def commit(self, offsets: Offsets, timeout_ms: int) -> None:
+        """Commit these offsets, instead of an automatic commit that is under way. Raises ClientError."""
+        self._auto_commit.supersede()
+        await self.offsets.commit(offsets, timeout_ms)
+
     async def close(self, *, commits: bool) -> None:
         """Commit, if `commits` and automatic commits are on, call the listener, and leave the group.
 
@@ -228,15 +233,21 @@ class Group:
     # In the background.
 
     async def _send_heartbeats(self) -> None:
-        """Send heartbeats until the membership ends. A join counts as one, except while the listener runs in it."""
+        """Send heartbeats until the membership ends; none while a request to join waits, which counts as one.
+
+        The user, or the listener, must come back to `poll` in time: a call that waits for a join is in it.
+        """
         answered_at = self._loop.time()
         while True:
             await asyncio.sleep(self._rebalancer.heartbeat_interval)
             is_joining = self._join_task is not None and not self._join_task.done()
-            if is_joining and (not self._owned.calls_listener or self._member.generation == NO_GENERATION):
-                answered_at = self._polled_at = self._loop.time()
+            is_member = self._member.generation != NO_GENERATION
+            if is_joining and not (is_member and self._owned.calls_listener):
+                self._polled_at = self._loop.time()
+            if is_joining and not (is_member and self._owned.is_changing):
+                answered_at = self._loop.time()
                 continue
-            if self._member.generation == NO_GENERATION:
+            if not is_member:
                 return
             if self._loop.time() - self._polled_at > self._config.max_poll_interval_ms / 1000:
                 await self._leave_after_poll_timeout()

@@ -13,7 +13,8 @@ If the listener unsubscribes, the change is abandoned after its call (JoinAbando
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from odradek.client.config import ConsumerConfig
 from odradek.client.consumer.subscription_state import SubscriptionState
@@ -44,6 +45,7 @@ class OwnedPartitions:
         self.listener = RebalanceListener()
         self.is_assigning = False  # `on_assigned` runs
         self.is_giving_up = False  # `on_revoked` or `on_lost` runs
+        self.is_changing = False  # partitions are taken over or given up
         self.are_lost = False
         self._is_abandoned = False
         self._timeout_ms = config.default_api_timeout_ms
@@ -66,28 +68,39 @@ class OwnedPartitions:
         revoked = [partition for partition in owned if partition not in set(assigned)]
         await self.revoke(revoked)
         new = [partition for partition in assigned if partition not in set(owned)]
-        offsets = await self._offsets.committed(new, self._timeout_ms)
-        self._assign([*self.partitions(), *new], offsets)
-        self.is_assigning, self._is_abandoned = True, False
-        try:
-            await self.listener.on_assigned(new)
-        finally:
-            self.is_assigning = False
+        with self._change():
+            offsets = await self._offsets.committed(new, self._timeout_ms)
+            self._assign([*self.partitions(), *new], offsets)
+            self.is_assigning, self._is_abandoned = True, False
+            try:
+                await self.listener.on_assigned(new)
+            finally:
+                self.is_assigning = False
         self._check_wanted()
         return bool(revoked)
 
     async def revoke(self, partitions: Sequence[TopicPartition]) -> None:
         """Stop reading these partitions, after a commit."""
         if partitions:
-            await self.commit(partitions)
-            await self._give_up(self.listener.on_revoked(partitions))
-            self._unassign(partitions)
+            with self._change():
+                await self.commit(partitions)
+                await self._give_up(self.listener.on_revoked(partitions))
+                self._unassign(partitions)
 
     async def lose(self, partitions: Sequence[TopicPartition]) -> None:
         """Stop reading partitions that other members own already."""
         if partitions:
-            await self._give_up(self.listener.on_lost(partitions))
-            self._unassign(partitions)
+            with self._change():
+                await self._give_up(self.listener.on_lost(partitions))
+                self._unassign(partitions)
+
+    @contextmanager
+    def _change(self) -> Iterator[None]:
+        self.is_changing = True
+        try:
+            yield
+        finally:
+            self.is_changing = False
 
     async def _give_up(self, call: Awaitable[None]) -> None:
         self.is_giving_up, self._is_abandoned = True, False

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import re
+from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from odradek.client.errors import ClientError
+from odradek.client.config import ConsumerConfig
+from odradek.client.errors import ClientError, ClosedError
+from odradek.client.network.backoff import Backoff
+
+_LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class ErrorAction(Enum):
@@ -66,3 +75,21 @@ class Rebalancer(Protocol):
     def handle_error(self, error: ClientError) -> ErrorAction:
         """Handle an error of a heartbeat, and return what the group must do."""
         ...
+
+
+async def until_answered(config: ConsumerConfig, attempt: Callable[[], Awaitable[T]]) -> T:
+    """Repeat a look-up of a join until a broker answers, as the requests to the coordinator are repeated.
+
+    Raises ClientError if it cannot be retried.
+    """
+    backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+    while True:
+        try:
+            return await attempt()
+        except ClosedError:
+            raise
+        except ClientError as error:
+            if not error.retriable:
+                raise
+            _LOG.info("%s", error)
+        await asyncio.sleep(backoff.next())

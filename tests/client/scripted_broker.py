@@ -1,7 +1,7 @@
 """Brokers in memory, for the simulated side of the client's Network seam (`scripted_network`).
 
 A broker serves ApiVersions, Metadata, InitProducerId, Produce, Fetch, ListOffsets and OffsetForLeaderEpoch from the
-logs that it leads, and the APIs of transactions if its network has a coordinator of them. Tests change its behaviour:
+logs that it leads, and the APIs of transactions or groups if its network has a coordinator of them. Tests change it:
 after `broker.script("Produce", function, ...)` each function handles one request instead of the broker, in order. It
 returns a response, None for no response, or DROP to close the connection; `broker.serve(request)` returns the broker's
 own response.
@@ -24,6 +24,8 @@ from odradek.protocol.messages.api_versions import (
     FinalizedFeatureKey,
 )
 from odradek.protocol.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from odradek.protocol.messages.find_coordinator import Coordinator as Found
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -34,6 +36,7 @@ from odradek.protocol.messages.list_offsets import (
 )
 from odradek.protocol.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -57,6 +60,7 @@ from tests.client.scripted_log import Log
 from tests.client.scripted_sessions import Sessions
 
 if TYPE_CHECKING:
+    from tests.client.scripted_groups import GroupCoordinator
     from tests.client.scripted_network import MemoryTransport, ScriptedNetwork
 
 DROP = object()
@@ -78,6 +82,9 @@ class Broker:
         self.requests: list[Any] = []
         served = SERVED if network.coordinator is None else (*SERVED, *TRANSACTION_APIS)
         self.versions = {api.key: (api.min_version, api.max_version) for api in map(by_name, served)}
+        if network.groups is not None:  # in place of a coordinator of transactions
+            find = by_name("FindCoordinator")
+            self.versions |= {find.key: (find.min_version, find.max_version), **network.groups.versions}
         self.is_up = True
         self.transports: set[MemoryTransport] = set()
         self.sessions = Sessions()
@@ -115,6 +122,8 @@ class Broker:
         scripts = self._scripts[api_key]
         if scripts:
             return await scripts.popleft()(self, request)
+        if self.network.disturbance is not None:
+            return await self.network.disturbance(self, request)
         return await self.serve(request)
 
     async def serve(self, request: Any) -> Message | None:
@@ -134,9 +143,19 @@ class Broker:
                 return self._list_offsets(request)
             case OffsetForLeaderEpochRequest():
                 return self._ends_of_epochs(request)
+        if self.network.groups is not None:
+            return await self._serve_group(self.network.groups, request)
         if self.network.coordinator is not None:
             return self.network.coordinator.serve(self.node_id, request)
         raise AssertionError(f"the scripted broker does not serve {request}")
+
+    async def _serve_group(self, groups: GroupCoordinator, request: Any) -> Message:
+        if not isinstance(request, FindCoordinatorRequest):
+            return await groups.serve(self.node_id, request)
+        address = self.network.brokers[groups.node_id].address
+        return FindCoordinatorResponse(
+            coordinators=[Found(key, groups.node_id, *address) for key in request.coordinator_keys]
+        )
 
     def _api_versions(self) -> ApiVersionsResponse:
         response = ApiVersionsResponse(0, [ApiVersion(key, *served) for key, served in self.versions.items()])
@@ -148,8 +167,9 @@ class Broker:
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         network = self.network
         topics = []
-        for wanted in request.topics or []:
-            name = wanted.name or ""
+        every = [MetadataRequestTopic(name=name) for name in dict.fromkeys(topic for topic, _ in network.logs)]
+        for wanted in every if request.topics is None else request.topics:
+            name = wanted.name or network.topic_name(wanted.topic_id)
             if request.allow_auto_topic_creation and not network.partitions(name):
                 network.create(name)
             partitions = [

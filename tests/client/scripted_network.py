@@ -18,8 +18,9 @@ from odradek.protocol.errors import ErrorCode, ProtocolError
 from odradek.protocol.header import API_VERSIONS_KEY, decode_request_header, encode_response
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from odradek.protocol.schema import ZERO_UUID, Message
-from tests.client.scripted_broker import DROP, Broker
+from tests.client.scripted_broker import DROP, Broker, Script
 from tests.client.scripted_coordinator import TransactionCoordinator
+from tests.client.scripted_groups import GroupCoordinator
 from tests.client.scripted_log import Log
 
 _SIZE = struct.Struct(">i")
@@ -36,7 +37,10 @@ class ScriptedNetwork:
         with_topic_ids: bool = True,
         with_sessions: bool = False,
         transaction_version: int | None = None,
+        groups: GroupCoordinator | None = None,
     ) -> None:
+        self.groups = groups
+        self.disturbance: Script | None = None  # handles every request that no script of its broker handles
         self.coordinator = None if transaction_version is None else TransactionCoordinator(transaction_version)
         self.with_sessions = with_sessions
         self.brokers = {node_id: Broker(self, node_id) for node_id in range(1, brokers + 1)}
@@ -67,8 +71,15 @@ class ScriptedNetwork:
         self._lives[topic] += 1
         for log in self.partitions(topic):
             del self.logs[topic, log.partition]
-        for partition in range(partitions):
+        return self.add_partitions(topic, partitions)
+
+    def add_partitions(self, topic: str, count: int) -> list[Log]:
+        """Extend a topic to so many partitions."""
+        for partition in range(len(self.partitions(topic)), count):
             self.logs[topic, partition] = Log(topic, partition, partition % len(self.brokers) + 1)
+        if self.groups is not None:
+            names = dict.fromkeys(name for name, _ in self.logs)
+            self.groups.topics_changed({name: (self.topic_id(name), len(self.partitions(name))) for name in names})
         return self.partitions(topic)
 
     def partitions(self, topic: str) -> list[Log]:

@@ -1,0 +1,140 @@
+"""Members and the broker's group state machines in virtual time: what a member owns, commits and reports."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from odradek.client import Consumer, RebalanceListener, TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import MetadataRequest
+from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
+from odradek.protocol.schema import ZERO_UUID
+from tests.client.reading import fill, read
+from tests.client.scripted_broker import DROP, Answer, Broker
+from tests.client.scripted_groups import GroupCoordinator
+from tests.client.scripted_network import ScriptedNetwork
+from tests.client.scripts import now
+from tests.client.virtual_time import simulated
+
+of_both_protocols = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+
+
+def a_cluster() -> tuple[ScriptedNetwork, GroupCoordinator]:
+    """One broker with the topics a and b, of one partition with 20 records, and members' sessions of 6 seconds."""
+    groups = GroupCoordinator()
+    network = ScriptedNetwork(groups=groups)
+    for topic in ("a", "b"):
+        fill(*network.create(topic), 20)
+    return network, groups
+
+
+def consumer_of(network: ScriptedNetwork, protocol: str, **settings: Any) -> Consumer:
+    common = {"auto_offset_reset": "earliest", "heartbeat_interval_ms": 1000, "session_timeout_ms": 6000}
+    return Consumer(network.bootstrap, network=network, group_id="g", group_protocol=protocol, **common | settings)
+
+
+async def poll_for(seconds: float, *consumers: Consumer) -> None:
+    end = now() + seconds
+    while now() < end:
+        for consumer in consumers:
+            await consumer.poll(timeout_ms=50)
+
+
+@of_both_protocols
+@simulated
+async def test_a_repeated_automatic_commit_does_not_replace_a_later_one(protocol: str) -> None:
+    network, groups = a_cluster()
+    async with consumer_of(network, protocol, auto_commit_interval_ms=1000) as consumer:
+        await consumer.subscribe("a")
+        await read(consumer, 5)
+        await asyncio.sleep(1.5)
+        network.brokers[1].script("OffsetCommit", refuse(groups, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+        await read(consumer, 5)  # begins to commit 5
+        await asyncio.sleep(0.05)
+        await consumer.commit()
+        await asyncio.sleep(1)
+        assert groups.committed("g", "a", 0) == 10
+
+
+@of_both_protocols
+@simulated
+async def test_a_pattern_ends_with_a_subscription_by_name(protocol: str) -> None:
+    network, _ = a_cluster()
+    async with consumer_of(network, protocol) as consumer:
+        await consumer.subscribe(re.compile("[ab]"))
+        await poll_for(3, consumer)
+        assert consumer.assignment() == [("a", 0), ("b", 0)]
+        await consumer.subscribe(["a"])
+        await poll_for(5, consumer)
+        assert consumer.assignment() == [("a", 0)]
+
+
+@simulated
+async def test_a_join_looks_up_the_names_of_topics_until_a_broker_answers() -> None:
+    network, _ = a_cluster()
+    dropped: list[MetadataRequest] = []
+
+    async def drop_look_ups_by_id(broker: Broker, request: Any) -> Answer:
+        by_id = isinstance(request, MetadataRequest) and any(row.topic_id != ZERO_UUID for row in request.topics or ())
+        if by_id and len(dropped) < 3:
+            dropped.append(request)
+            return DROP
+        return await broker.serve(request)
+
+    network.disturbance = drop_look_ups_by_id
+    async with consumer_of(network, "consumer") as consumer:
+        await consumer.subscribe("a")
+        await poll_for(3, consumer)
+        assert len(dropped) == 3
+        assert consumer.assignment() == [("a", 0)]
+
+
+@simulated
+async def test_a_partition_whose_owner_still_takes_it_over_is_given_to_no_other() -> None:
+    class Slow(RebalanceListener):
+        async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            await asyncio.sleep(3)
+
+    network, _ = a_cluster()
+    async with consumer_of(network, "consumer") as slow, consumer_of(network, "consumer") as other:
+        await slow.subscribe(["a", "b"], Slow())
+        await slow.poll(timeout_ms=100)
+        await slow.subscribe(["a"])  # while its listener runs
+        await other.subscribe(["a", "b"])
+        for _ in range(50):
+            await other.poll(timeout_ms=50)
+            assert not set(slow.assignment()) & set(other.assignment())
+        await poll_for(3, slow, other)
+        assert (slow.assignment(), other.assignment()) == ([("a", 0)], [("b", 0)])
+
+
+@of_both_protocols
+@simulated
+async def test_a_member_sends_heartbeats_while_it_waits_for_committed_offsets(protocol: str) -> None:
+    network, groups = a_cluster()
+    ended: list[str] = []
+    groups.on_session_end = ended.append
+
+    async def unstable(broker: Broker, request: Any) -> Answer:
+        if isinstance(request, OffsetFetchRequest) and now() < 15:  # as while a transaction is open
+            return groups.refusal(request, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        return await broker.serve(request)
+
+    network.disturbance = unstable
+    async with consumer_of(network, protocol) as consumer:
+        await consumer.subscribe("a")
+        await poll_for(20, consumer)
+        assert consumer.assignment() == [("a", 0)]
+        assert ended == []
+
+
+def refuse(groups: GroupCoordinator, code: ErrorCode) -> Any:
+    async def answer(_: Broker, request: Any) -> Answer:
+        return groups.refusal(request, code)
+
+    return answer
