@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         BufferFullError,
         ClientError,
         ClosedError,
+        CommitUnknownError,
         ConfigurationError,
         ConnectionLostError,
         CorruptRecordsError,
@@ -113,6 +114,7 @@ if TYPE_CHECKING:
         TopicPartition,
     )
     from odradek.client.transactions.transaction import Transaction
+    from odradek.client.transactions.transaction_state import TransactionOutcome
 
 __all__ = [
     "AclFilter",
@@ -133,6 +135,7 @@ __all__ = [
     "ClientError",
     "ClosedError",
     "ClusterDescription",
+    "CommitUnknownError",
     "CommittedOffset",
     "ConfigChange",
     "ConfigEntry",
@@ -195,6 +198,7 @@ __all__ = [
     "TransactionAbortedError",
     "TransactionDescription",
     "TransactionListing",
+    "TransactionOutcome",
     "TransportError",
     "UnknownTopicError",
     "UnsupportedVersionError",
@@ -256,6 +260,7 @@ _MODULES = {
     "Transaction": "odradek.client.transactions.transaction",
     "TransactionDescription": "odradek.client.admin.results",
     "TransactionListing": "odradek.client.admin.results",
+    "TransactionOutcome": "odradek.client.transactions.transaction_state",
 }
 
 

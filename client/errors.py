@@ -12,24 +12,27 @@ ClientError                            .retriable: whether the same call may suc
 │   ├── NotKafkaError                  no   the peer uses another protocol
 │   └── TlsError                       no   no encrypted connection: a certificate, or a peer without TLS
 ├── AuthenticationFailedError          no   the broker, or the server of its tokens, refuses the credentials
+├── PossiblyPersistedError             no   records may be in the log or not; the `__cause__` says why
 ├── TransactionAbortedError            yes  nothing of the transaction is visible: repeat all of it
+├── CommitUnknownError                 no   the transaction may be committed or not: await transaction.outcome()
 ├── UnsupportedVersionError            no   client and broker have no version of an API in common
 ├── BrokerError                        .code, and .retriable as the code says (odradek.protocol.errors.ErrorCode)
 │   ├── UnknownTopicError                   UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID: no such topic or partition
 │   ├── TopicExistsError                    TOPIC_ALREADY_EXISTS
 │   ├── AuthorizationError                  *_AUTHORIZATION_FAILED
 │   ├── RecordTooLargeError                 MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE; also before sending
-│   ├── PossiblyPersistedError         no   retried with an unknown result: it may be in the log or not
 │   ├── ProducerFencedError            no   PRODUCER_FENCED, INVALID_PRODUCER_ID_MAPPING: make a new producer
 │   ├── MembershipError                     ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_*: no longer a member
 │   └── OffsetOutOfRangeError               OFFSET_OUT_OF_RANGE
 ├── TimeLimitError                     yes  the client stopped waiting (also a TimeoutError)
 │   ├── BufferFullError                yes  send() got no memory within max_block_ms
-│   └── DeliveryTimeoutError           yes  no acknowledgement within delivery_timeout_ms: it may be in the log or not
+│   └── DeliveryTimeoutError           yes  records were not written within delivery_timeout_ms
 ├── NoOffsetError                      no   a partition has no position, and auto_offset_reset is "none"
 ├── LogTruncationError                 no   records that were read are lost, and auto_offset_reset is "none"
 └── CorruptRecordsError                no   fetched bytes are corrupt: checksum, format or compression
 ```
+
+A record whose future fails is certainly not in the log, unless the error is a PossiblyPersistedError.
 
 A message has three parts: the operation, with the broker or partition; the cause; a cure. `broker`, `topic` and
 `partition` are attributes, too, if they are known.
@@ -129,10 +132,26 @@ class AuthenticationFailedError(ClientError):
     """The broker refuses this client's credentials or certificate, or an OAuth server issues no token for them."""
 
 
+class PossiblyPersistedError(ClientError):
+    """The records may be in the log or not; `__cause__` is the failure after which that is unknown.
+
+    A request with them had no response, or one that a leader may also return after an append, and no later attempt
+    has shown the result. Sending the records again may duplicate them, and writes them after later records.
+    """
+
+
 class TransactionAbortedError(ClientError):
     """The transaction was aborted because of an error, its `__cause__`. Repeat all of it with the same producer."""
 
     retriable = True
+
+
+class CommitUnknownError(ClientError):
+    """The transaction may be committed or not; `__cause__` is the failure after which that is unknown.
+
+    `await transaction.outcome()` resolves it. It raises this error, too, if that is not possible: now, as the
+    coordinator does not respond, or ever, as a newer producer has the transactional id.
+    """
 
 
 class UnsupportedVersionError(ClientError):
@@ -150,7 +169,7 @@ class BufferFullError(TimeLimitError):
 
 
 class DeliveryTimeoutError(TimeLimitError):
-    """A record was not acknowledged within `delivery_timeout_ms`. It may be in the log or not."""
+    """Records were not written within `delivery_timeout_ms`; PossiblyPersistedError if they may have been."""
 
 
 class NoOffsetError(ClientError):
@@ -213,13 +232,6 @@ class AuthorizationError(BrokerError):
 
 class RecordTooLargeError(BrokerError):
     """A record, or a batch with it alone, is larger than the client, topic or broker allows."""
-
-
-class PossiblyPersistedError(BrokerError):
-    """Records were retried after an attempt without a response, and the leader refuses their sequence.
-
-    They may be in the log or not. Sending them again may duplicate them, and writes them after later records.
-    """
 
 
 class ProducerFencedError(BrokerError):

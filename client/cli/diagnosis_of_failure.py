@@ -16,7 +16,15 @@ from typing import cast
 from odradek.client.cli.arguments.connection_arguments import settings_of_each
 from odradek.client.cli.output.property_names import with_property_names
 from odradek.client.cli.output.terminal import YELLOW, paint
-from odradek.client.errors import BootstrapError, BrokerError, ClientError, TimeLimitError, TransportError
+from odradek.client.errors import (
+    BootstrapError,
+    BrokerError,
+    ClientError,
+    CommitUnknownError,
+    PossiblyPersistedError,
+    TimeLimitError,
+    TransportError,
+)
 from odradek.protocol.errors import ErrorCode
 
 _SECONDS = 3.0  # for all checks together
@@ -31,6 +39,8 @@ _CODES = (
 
 def needs_diagnosis(error: BaseException, bootstrap_server: str) -> bool:
     """Return whether `doctor` may say more than the error of a command with this `--bootstrap-server`."""
+    if isinstance(error, (PossiblyPersistedError, CommitUnknownError)) and error.__cause__ is not None:
+        error = error.__cause__
     if isinstance(error, BrokerError):
         return error.code in _CODES
     if isinstance(error, BootstrapError) and error.failures:

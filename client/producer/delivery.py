@@ -1,25 +1,29 @@
 """The result of a batch after its request: complete, retry, renumber, split or fail.
 
-A batch *may be written* if an attempt to send it ended without a response, or with an error that a leader may also
-return after the append: any error except NOT_ENOUGH_REPLICAS and those about the sequence.
+A batch *may be written* if a request with it is in flight, ended without a response, or with an error that a leader may
+also return after the append: any error but those of `_NOT_WRITTEN`. Only an acknowledgement ends that: a leader checks
+sizes, rights and records before it looks for duplicates, so a refusal of one attempt says nothing about an earlier one.
+
+A batch that fails has the error of its last attempt if it is certainly not written, and PossiblyPersistedError, with
+that error as its cause, if it may be written. In a transaction it has the error itself: a failed batch aborts the
+transaction, and nothing of it becomes visible.
 
 | error code | result |
 |---|---|
 | none, DUPLICATE_SEQUENCE_NUMBER (written before, response lost) | COMPLETE |
 | OUT_OF_ORDER_SEQUENCE_NUMBER while an older batch of the partition is unfinished | RETRY, after that one |
-| else OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH, if it may be written | UNCERTAIN |
+| else OUT_OF_ORDER_SEQUENCE_NUMBER, UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH, if it may be written | FAIL |
 | the same three, if it cannot be written | RENUMBER (`partition_queue`) |
 | MESSAGE_TOO_LARGE with more than one record | SPLIT in two batches, which together have the same sequences |
 | another retriable code; no response (TransportError) | RETRY, after a backoff |
 | any other code | FAIL |
 
-In a transaction UNCERTAIN and RENUMBER are FAIL: a failed batch aborts the transaction, and the epoch that makes new
-sequences valid comes from the coordinator.
+In a transaction RENUMBER is FAIL, because the epoch that makes new sequences valid comes from the coordinator.
 
-UNCERTAIN fails the batch with PossiblyPersistedError. A leader that no longer remembers the batch returns the same
-error as one that never wrote it, and after a crash Kafka remembers only the last batch of each producer. With another
-sequence the batch could be in the log twice, and after later ones. Differs from Kafka: its Java client renumbers the
-batch nevertheless; librdkafka ends the producer with a fatal error.
+A batch that may be written is not renumbered. A leader that no longer remembers it returns the same error as one that
+never wrote it, and after a crash Kafka remembers only the last batch of each producer. With another sequence the batch
+could be in the log twice, and after later ones. Differs from Kafka: its Java client renumbers the batch nevertheless;
+librdkafka ends the producer with a fatal error.
 
 Retries end when `delivery_timeout_ms` is over: the batch fails at once. If a request with it is still in flight, its
 memory is released when that request is over.
@@ -33,7 +37,7 @@ from collections.abc import Callable
 from enum import Enum
 
 from odradek.client.config import ProducerConfig
-from odradek.client.errors import BrokerError, ClientError, DeliveryTimeoutError, PossiblyPersistedError
+from odradek.client.errors import BrokerError, ClientError, DeliveryTimeoutError, PossiblyPersistedError, broker_error
 from odradek.client.network.backoff import Backoff
 from odradek.client.producer.partition_queue import PartitionQueue, ProducerBatch
 from odradek.client.producer.record_accumulator import RecordAccumulator
@@ -51,7 +55,24 @@ _SEQUENCE_LOST = frozenset(
 _CONCURRENT_PAUSE_SECONDS = 0.02
 """CONCURRENT_TRANSACTIONS: the markers of the transaction before are written within milliseconds."""
 
-_NOT_WRITTEN = _SEQUENCE_LOST | {ErrorCode.NOT_ENOUGH_REPLICAS}
+_NOT_WRITTEN = _SEQUENCE_LOST | {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.INVALID_RECORD,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.INVALID_REQUIRED_ACKS,
+    ErrorCode.INVALID_TIMESTAMP,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.POLICY_VIOLATION,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+    ErrorCode.UNSUPPORTED_VERSION,
+}
+"""Errors that a leader returns only before an append."""
 
 
 class BatchResult(Enum):
@@ -60,7 +81,6 @@ class BatchResult(Enum):
     COMPLETE = "complete"
     RETRY = "retry"
     RENUMBER = "renumber"
-    UNCERTAIN = "uncertain"
     SPLIT = "split"
     FAIL = "fail"
 
@@ -81,9 +101,7 @@ def batch_result(
         waits_for_older = code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not is_oldest
         if waits_for_older:
             return BatchResult.RETRY
-        if is_transactional:
-            return BatchResult.FAIL
-        return BatchResult.UNCERTAIN if may_be_written else BatchResult.RENUMBER
+        return BatchResult.FAIL if is_transactional or may_be_written else BatchResult.RENUMBER
     if code is ErrorCode.MESSAGE_TOO_LARGE and records_count > 1:
         return BatchResult.SPLIT
     return BatchResult.RETRY if code.retriable else BatchResult.FAIL
@@ -130,29 +148,26 @@ class Delivery:
             self.complete(batch)
             return
         queue.in_flight.remove(batch)
+        batch.may_be_written |= code not in _NOT_WRITTEN
         if batch.finished.done():  # it failed while its request was in flight
             queue.needs_restart |= result is BatchResult.RENUMBER
             self._release(batch)
         elif result is BatchResult.FAIL:
             self._fail(batch, error)
             self._release(batch)
-        elif result is BatchResult.UNCERTAIN:
-            self._fail(batch, _possibly_persisted(batch, code, error.detail, error.broker))
-            self._release(batch)
         elif result is BatchResult.SPLIT:
             self._split(batch)
         else:
             queue.needs_restart |= result is BatchResult.RENUMBER
-            batch.may_be_written |= code not in _NOT_WRITTEN
             self._retry(batch, error, pause=pause)
 
-    def handle_no_response(self, batch: ProducerBatch, error: ClientError) -> None:
-        """Handle a request without a response: the batch may be in the log or not."""
+    def handle_no_response(self, batch: ProducerBatch, error: ClientError, *, was_sent: bool) -> None:
+        """Handle a request without a response; if it was sent, the batch may be in the log or not."""
         batch.queue.in_flight.remove(batch)
+        batch.may_be_written |= was_sent
         if batch.finished.done():
             self._release(batch)
         elif error.retriable:
-            batch.may_be_written = True
             self._retry(batch, error, pause=True)
         else:
             self._fail(batch, error)
@@ -162,10 +177,14 @@ class Delivery:
         """Renumber the waiting batches (`PartitionQueue.restart_sequence`); those that may be written fail."""
         for batch in [each for each in queue.closed if each.may_be_written]:
             queue.remove(batch)
-            self._fail(
-                batch,
-                _possibly_persisted(batch, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "an older batch was not written"),
+            error = broker_error(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                "send records",
+                "an older batch was not written",
+                topic=queue.topic,
+                partition=queue.partition,
             )
+            self._fail(batch, error)
             self._release(batch)
         queue.restart_sequence(producer_id)
 
@@ -178,11 +197,12 @@ class Delivery:
         error = DeliveryTimeoutError(
             "send records",
             f"not acknowledged within {self._config.delivery_timeout_ms} ms{reason}",
-            "They may be in the log or not" if batch.was_sent else "They were never sent",
+            "They were not written" if batch.was_sent else "They were never sent",
             topic=queue.topic,
             partition=queue.partition,
         )
         queue.remove(batch)
+        batch.may_be_written |= in_flight
         self._fail(batch, error)
         if not in_flight:
             self._release(batch)
@@ -197,10 +217,13 @@ class Delivery:
 
     def abort(self, batch: ProducerBatch, error: ClientError) -> None:
         """Fail a batch because the producer is closed."""
+        batch.may_be_written |= batch in batch.queue.in_flight
         batch.queue.remove(batch)
         self._fail(batch, error)
 
     def _fail(self, batch: ProducerBatch, error: ClientError) -> None:
+        if batch.may_be_written and self._config.transactional_id is None:
+            error = _possibly_persisted(error)
         records = pluralize(batch.builder.records_count, "record was", "records were")
         _LOG.warning("%s not acknowledged: %s", records, error)
         batch.fail(error)
@@ -254,15 +277,14 @@ class Delivery:
         self._release(batch)
 
 
-def _possibly_persisted(
-    batch: ProducerBatch, code: ErrorCode, detail: str | None, broker: str | None = None
-) -> PossiblyPersistedError:
-    return PossiblyPersistedError(
-        code,
-        "send records again",
-        detail,
-        cure="They may be in the log or not: check the log before you send them again",
-        broker=broker,
-        topic=batch.queue.topic,
-        partition=batch.queue.partition,
+def _possibly_persisted(failure: ClientError) -> PossiblyPersistedError:
+    error = PossiblyPersistedError(
+        failure.tried,
+        failure.cause,
+        "They may be in the log or not: check the log before you send them again",
+        broker=failure.broker,
+        topic=failure.topic,
+        partition=failure.partition,
     )
+    error.__cause__ = failure
+    return error

@@ -214,9 +214,10 @@ class Sender:
                 return
             response = connection.send(request, ProduceResponse, version=version)
         except ClientError as error:
-            self._handle_no_response(batches, error)
+            self._handle_no_response(batches, error, was_sent=False)
         except Exception as error:  # noqa: BLE001 - the futures must get every error of a codec
-            self._handle_no_response(batches, ClientError("encode records", f"{type(error).__name__}: {error}"))
+            failure = ClientError("encode records", f"{type(error).__name__}: {error}")
+            self._handle_no_response(batches, failure, was_sent=False)
         else:
             response.add_done_callback(partial(self._handle_response, connection, sent))
 
@@ -273,7 +274,7 @@ class Sender:
         error = future.exception()
         if error is not None:
             assert isinstance(error, ClientError)
-            self._handle_no_response(list(sent.values()), error)
+            self._handle_no_response(list(sent.values()), error, was_sent=True)
             return
         response = future.result()
         for topic in response.responses:
@@ -287,12 +288,13 @@ class Sender:
                     self._delivery.complete(batch, row.base_offset, row.log_append_time_ms)
         if sent:
             cause = "the response does not have every partition"
-            self._handle_no_response(list(sent.values()), ClientError("send records", cause, broker=connection.name))
+            failure = ClientError("send records", cause, broker=connection.name)
+            self._handle_no_response(list(sent.values()), failure, was_sent=True)
         self.wakeup()
 
-    def _handle_no_response(self, batches: list[ProducerBatch], error: ClientError) -> None:
+    def _handle_no_response(self, batches: list[ProducerBatch], error: ClientError, *, was_sent: bool) -> None:
         for batch in batches:
-            self._delivery.handle_no_response(batch, error)
+            self._delivery.handle_no_response(batch, error, was_sent=was_sent)
         if not self._is_closed:
             self._cluster.request_refresh()
             self.wakeup()

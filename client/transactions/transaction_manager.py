@@ -7,6 +7,9 @@ transaction, in the background, with all others that need it at that time. Deliv
 The end of a transaction is a task of its own, so that a cancelled caller does not leave it half done: the task goes on,
 and the next transaction waits for it. Before an abort no request with records is in flight any more, because a late one
 could become part of the next transaction.
+
+A commit in doubt (`transaction_state`) stays COMMITTING: EndTxn is repeated by each call of `commit` and `outcome`, and
+the next transaction cannot begin before it is resolved.
 """
 
 from __future__ import annotations
@@ -14,19 +17,36 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 
 from odradek.client.config import ProducerConfig
-from odradek.client.errors import BrokerError, ClientError
+from odradek.client.errors import (
+    BrokerError,
+    ClientError,
+    ClosedError,
+    CommitUnknownError,
+    ConfigurationError,
+    ProducerFencedError,
+    TransactionAbortedError,
+)
 from odradek.client.network.cluster import Cluster
 from odradek.client.record import CommittedOffset, GroupMetadata, TopicPartition
 from odradek.client.transactions.transaction_requests import TransactionRequests
-from odradek.client.transactions.transaction_state import Status, TransactionState
+from odradek.client.transactions.transaction_state import (
+    Status,
+    TransactionEnd,
+    TransactionOutcome,
+    TransactionState,
+)
 from odradek.protocol.errors import ErrorCode
 
 _LOG = logging.getLogger(__name__)
 
 _REFUSED_END = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE})
 """Errors of EndTxn after which InitProducerId decides whether the producer may continue."""
+
+_RESOLVING = _REFUSED_END | {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+"""Errors that resolve a commit in doubt, or show that it can never be resolved."""
 
 _VERSION_2 = 2
 
@@ -71,34 +91,83 @@ class TransactionManager:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def begin(self) -> None:
-        """Open a transaction, after the end of the one before. Raises ClientError."""
+    async def begin(self) -> TransactionEnd:
+        """Open a transaction, after the end of the one before, and return its end to be. Raises ClientError."""
+        state = self.state
         if self._ending is not None:
             await asyncio.wait((self._ending,))
-        if self.state.status is Status.ABORTING:
+        if state.status is Status.ABORTING:
             await self.abort()
-        self.state.begin(uses_version_2=self._requests.transaction_version >= _VERSION_2)
+        if state.status is Status.READY and state.needs_epoch:
+            await self._requests.init_producer_id(self._config.max_block_ms)
+        state.begin(uses_version_2=self._requests.transaction_version >= _VERSION_2)
         self.on_change()
+        return state.ended
 
     async def commit(self) -> None:
         """Send all records and commit.
 
-        Raises TransactionAbortedError after the transaction was aborted instead, TimeLimitError if the result is
-        unknown, ProducerFencedError.
+        Raises TransactionAbortedError if it is aborted instead, ProducerFencedError if the producer is of no more use,
+        too, and CommitUnknownError.
         """
         state = self.state
+        if state.ended.is_lost:
+            raise self._unknown(state.ended.failure)
         state.commit()
         self.on_change()
         if not state.commit_was_sent:
             await self.flush()
+        await self._finish_commit()
+
+    async def outcome(self, ended: TransactionEnd) -> TransactionOutcome:
+        """Return the outcome of a transaction, resolved if it is in doubt. Raises the errors of Transaction.outcome."""
+        if self._ending is not None and ended.outcome is None:
+            await asyncio.wait((self._ending,))
+        if ended.outcome is None:
+            if ended.is_lost:
+                raise self._unknown(ended.failure)
+            if not self.state.commit_was_sent:
+                tried = f"resolve a transaction of {self.state.transactional_id}"
+                raise ConfigurationError(tried, "it is open", "Await commit() or abort() first")
+            with suppress(TransactionAbortedError, ProducerFencedError):
+                await self._finish_commit()
+        assert ended.outcome is not None, "otherwise it is a CommitUnknownError"
+        return ended.outcome
+
+    async def _finish_commit(self) -> None:
+        """Commit after the records were sent, or continue with that. Raises the errors of `commit`."""
+        state = self.state
         if state.status is Status.COMMITTING:
             state.commit_was_sent = state.has_started  # now, since an abort may precede the first step of the task
-            await self._end(committed=True)
-        if state.status is Status.FAILED:
-            error = state.aborted(f"commit a transaction of {state.transactional_id}")
+            try:
+                await self._end(committed=True)
+            except ClientError as error:
+                raise self._unknown(error) from error
+        if state.ended.outcome is TransactionOutcome.COMMITTED:
+            return
+        aborted = state.aborted(self._commit_words)
+        try:
             await self.abort()
-            raise error
-        state.check_usable()
+        except ClientError as error:
+            if state.ended.outcome is None:
+                raise self._unknown(error) from error
+            if state.status is Status.UNUSABLE:
+                raise
+            _LOG.warning("%s", error)  # the next transaction repeats the abort
+        raise aborted
+
+    @property
+    def _commit_words(self) -> str:
+        return f"commit a transaction of {self.state.transactional_id}"
+
+    def _unknown(self, failure: ClientError | None) -> CommitUnknownError:
+        assert failure is not None
+        cure = "It may be committed or not: await outcome() of the transaction, until it returns"
+        if self.state.ended.is_lost or isinstance(failure, ClosedError):
+            cure = "It may be committed or not, and this producer can no longer find out: read the topics"
+        error = CommitUnknownError(self._commit_words, failure.summary, cure)
+        error.__cause__ = failure
+        return error
 
     async def abort(self) -> None:
         """Discard the records that are not acknowledged, and abort. Raises ClientError."""
@@ -184,7 +253,11 @@ class TransactionManager:
         if self._ending is None or self._ending.done():  # its callback may not have run yet
             self._ending = asyncio.create_task(self._commit() if committed else self._abort())
             self._ending.add_done_callback(self._ended)
-        await asyncio.shield(self._ending)
+        ending = self._ending
+        await asyncio.wait((ending,))
+        if ending.cancelled():
+            raise ClosedError(f"end a transaction of {self.state.transactional_id}", "the producer was closed")
+        ending.result()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if self._ending is task:
@@ -198,11 +271,14 @@ class TransactionManager:
             try:
                 await self._requests.end(committed=True)
             except ClientError as error:
-                if error.retriable or not isinstance(error, BrokerError):
-                    raise  # the commit may have been executed: only a broker can refuse it
+                code = error.code if isinstance(error, BrokerError) else None
+                if code is ErrorCode.INVALID_TXN_STATE:
+                    self.state.is_in_doubt = False
+                if self.state.is_in_doubt and code not in _RESOLVING:
+                    raise
                 self._fail(error)
                 return
-        self.state.end()
+        self.state.end(TransactionOutcome.COMMITTED)
 
     async def _abort(self) -> None:
         state = self.state
@@ -221,7 +297,7 @@ class TransactionManager:
             if not error.retriable:
                 state.make_unusable(error)
             raise
-        state.end()
+        state.end(TransactionOutcome.ABORTED)
 
     async def _end_aborted(self) -> None:
         try:

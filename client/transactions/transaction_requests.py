@@ -13,6 +13,10 @@
 | CONCURRENT_TRANSACTIONS: the coordinator completes the transaction before | 20 ms, as in Kafka's client |
 | another retriable error, no response | `retry_backoff_ms`, growing |
 | NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, no response | the same, and the coordinator is found again |
+
+`TransactionState.lose_response` is called for each attempt that may have been executed: one without a response, or with
+an error that is not in `_REFUSED`. COORDINATOR_NOT_AVAILABLE and NOT_COORDINATOR are not: Kafka's coordinator returns
+them, too, if the append to its log was not replicated in time, and the next coordinator may find the record there.
 """
 
 from __future__ import annotations
@@ -53,6 +57,32 @@ CONCURRENT_PAUSE_SECONDS = 0.02
 """The coordinator completes a transaction within milliseconds; Kafka's client waits as long."""
 
 TRANSACTION_VERSION = "transaction.version"
+
+_CURE_OF_ABORT = "It will be aborted: by the next transaction, or by the coordinator after transaction_timeout_ms"
+
+_REFUSED = frozenset(
+    {
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNSUPPORTED_VERSION,
+    }
+)
+"""Errors that a coordinator returns only before it writes anything."""
 
 _LAST_INIT_PRODUCER_ID = 5
 _FIRST_WITH_EPOCH = 3  # InitProducerId with the present id and epoch
@@ -143,6 +173,7 @@ class TransactionRequests:
         coordinator = self._groups.get(group.group_id)
         if coordinator is None:
             coordinator = self._groups[group.group_id] = Coordinator(self._cluster, group.group_id)
+        at_most, at_least = self._versions()
         await self._send(
             coordinator,
             f"commit offsets of group {group.group_id} in a transaction of {state.transactional_id}",
@@ -150,15 +181,17 @@ class TransactionRequests:
             TxnOffsetCommitResponse,
             _error_of_offsets,
             self._config.max_block_ms,
-            **self._versions(),
+            at_most=at_most,
+            at_least=at_least,
         )
 
     async def end(self, *, committed: bool) -> None:
         """Commit or abort the transaction; with version 2 continue with the epoch of the response. Raises ClientError.
 
-        Without a response it is unknown whether the transaction has ended; repeat the call.
+        Repeat the call after a time limit: an end that has been executed already succeeds again.
         """
         state = self._state
+        at_most, at_least = self._versions()
         response = await self._send(
             self._coordinator,
             f"{'commit' if committed else 'abort'} a transaction of {state.transactional_id}",
@@ -166,13 +199,16 @@ class TransactionRequests:
             EndTxnResponse,
             lambda response: (response.error_code, None, None),
             self._config.max_block_ms,
-            **self._versions(),
+            at_most=at_most,
+            at_least=at_least,
+            cure="Repeat the call" if committed else _CURE_OF_ABORT,
         )
         if response.producer_id >= 0:
             state.identify(response.producer_id, response.producer_epoch)
 
-    def _versions(self) -> dict[str, int]:
-        return {"at_least": _LAST_OF_VERSION_1 + 1} if self._state.uses_version_2 else {"at_most": _LAST_OF_VERSION_1}
+    def _versions(self) -> tuple[int, int]:
+        """The last and the first version of TxnOffsetCommit and EndTxn to use."""
+        return (LAST_VERSION, _LAST_OF_VERSION_1 + 1) if self._state.uses_version_2 else (_LAST_OF_VERSION_1, 0)
 
     async def _send(
         self,
@@ -185,6 +221,7 @@ class TransactionRequests:
         *,
         at_most: int = LAST_VERSION,
         at_least: int = 0,
+        cure: str = "Repeat the call",
     ) -> R:
         """Send a request until it succeeds. Raises the error that is not retriable, or the last one."""
         backoff = Backoff(self._config.retry_backoff_ms / 1000, self._config.retry_backoff_max_ms / 1000)
@@ -213,7 +250,7 @@ class TransactionRequests:
                 raise
             last = f"; the last attempt: {failure.summary}" if failure else ""
             cause = f"not done within {timeout_ms} ms{last}"
-            raise TimeLimitError(tried, cause, "The result is unknown: repeat the call") from failure
+            raise TimeLimitError(tried, cause, cure) from failure
 
     async def _attempt(
         self,
@@ -229,13 +266,19 @@ class TransactionRequests:
         key = spec(request.__class__).key
         assert key is not None, "a request has an API key"
         version = connection.versions.highest(key, at_most, at_least)
+        commits = isinstance(request, EndTxnRequest) and request.committed
+        sent = connection.send(request, response, version=version)
         try:
-            answer = await connection.send(request, response, version=version)
-        except TransportError:
-            coordinator.forget_coordinator()
+            answer = await sent
+        except BaseException as error:
+            self._state.lose_response(of_commit=commits)
+            if isinstance(error, TransportError):
+                coordinator.forget_coordinator()
             raise
         code, topic, partition = error_of(answer)
         if code:
+            if code not in _REFUSED:
+                self._state.lose_response(of_commit=commits)
             raise broker_error(code, tried, broker=connection.name, topic=topic, partition=partition)
         self.transaction_version = connection.versions.feature_level(TRANSACTION_VERSION)
         return answer

@@ -12,13 +12,27 @@
 | COMMITTING, ABORTING | no response in time | the same: the call may be repeated |
 | any | an error of `_UNUSABLE`, or the abort was refused | UNUSABLE |
 
+A transaction is aborted as soon as that is decided: no request to commit it follows, so nothing of it becomes visible,
+even if the coordinator has not responded yet. The exception is a *commit in doubt*, a request to commit that had no
+response, or an error that the coordinator may also return after it has written the commit. It remains in doubt until
+
+| response to a later request | outcome |
+|---|---|
+| none to EndTxn (commit) | committed |
+| INVALID_TXN_STATE to EndTxn (commit) | aborted, by the coordinator after a timeout |
+| PRODUCER_FENCED or INVALID_PRODUCER_EPOCH, and a new epoch from InitProducerId | aborted, likewise |
+| the same two, and an error from InitProducerId | never known: another producer has the transactional id |
+| INVALID_PRODUCER_ID_MAPPING | never known: the coordinator no longer has the id |
+| any other | still in doubt |
+
 Records are accepted in OPEN, and sent in OPEN and COMMITTING. In FAILED, ABORTING and UNUSABLE the records that are not
 acknowledged are discarded.
 
 The id and epoch come from the coordinator alone, never from a partition. With version 2 of the protocol each end of a
 transaction returns the next ones. With version 1 they stay, and so do the sequences of partitions; after a batch with a
 sequence was lost, the producer needs a new epoch (`needs_epoch`), from InitProducerId with its present id and epoch
-(KIP-360).
+(KIP-360). It also needs one after a request without a response, which may be delayed in the network: with the same
+epoch it could end the next transaction. Differs from Kafka: its Java client goes on with the same epoch.
 
 PRODUCER_FENCED and INVALID_PRODUCER_EPOCH have two causes: another producer uses the transactional id, or the
 coordinator aborted the transaction after its timeout. InitProducerId distinguishes them, at the abort that follows: it
@@ -53,6 +67,29 @@ _UNUSABLE = frozenset(
 REPEAT = "Repeat the transaction; consumers that read committed records see nothing of it"
 
 
+class TransactionOutcome(Enum):
+    """The end of a transaction: all of it is visible to consumers that read committed records, or nothing."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+class TransactionEnd:
+    """The end of one transaction, for its user; the producer may be in a later one.
+
+    `outcome` is None while it is open or in doubt. `failure` is the error that made the producer unusable meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.outcome: TransactionOutcome | None = None
+        self.failure: ClientError | None = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the outcome can never be known."""
+        return self.outcome is None and self.failure is not None
+
+
 class Status(Enum):
     """The states of the table above."""
 
@@ -74,8 +111,8 @@ class TransactionState:
     """The state of one transactional producer.
 
     `failure` is the first error of the open transaction, or the error that made the producer unusable. `has_started`:
-    the coordinator may have the transaction. `commit_was_sent`: it may be committed. `partitions` and `groups` are
-    those that version 1 has added.
+    the coordinator may have the transaction. `commit_was_sent`: the commit has begun, and cannot become an abort.
+    `partitions` and `groups` are those that version 1 has added.
     """
 
     def __init__(self, transactional_id: str) -> None:
@@ -88,6 +125,8 @@ class TransactionState:
         self.has_started = False
         self.needs_epoch = False
         self.commit_was_sent = False
+        self.is_in_doubt = False
+        self.ended = TransactionEnd()
         self.partitions: set[tuple[str, int]] = set()
         self.groups: set[str] = set()
 
@@ -117,13 +156,15 @@ class TransactionState:
             cause = "its last transaction has not ended"
             cure = "Begin one after the other; use several producers for transactions at the same time"
             if self.status is Status.COMMITTING:
-                cure = "Await commit() of that transaction again, until it returns"
+                cure = "Await outcome() of that transaction, until it returns"
             raise ConfigurationError(f"begin a transaction of {self.transactional_id}", cause, cure)
         self.status = Status.OPEN
         self.uses_version_2 = uses_version_2
         self.failure = None
         self.has_started = False
         self.commit_was_sent = False
+        self.is_in_doubt = False
+        self.ended = TransactionEnd()
         self.partitions.clear()
         self.groups.clear()
 
@@ -148,19 +189,22 @@ class TransactionState:
         elif self.status in _SENDS:
             self.status = Status.FAILED
             self.failure = error
+            self._decide_abort()
 
     def make_unusable(self, error: ClientError) -> None:
         """Record an error, after which a new producer is necessary."""
         if self.status is not Status.UNUSABLE:
             self.status = Status.UNUSABLE
             self.failure = error
+            self._decide_abort()
+            self.ended.failure = error
 
     def commit(self) -> None:
         """Begin to commit; a failed transaction stays failed. Raises ClientError if no transaction is open."""
         self.check_usable()
         if self.status is Status.OPEN:
             self.status = Status.COMMITTING
-        elif self.status not in (Status.COMMITTING, Status.FAILED):
+        elif self.status not in (Status.COMMITTING, Status.FAILED) and not self.is_in_doubt:
             raise self._has_ended("commit")
 
     def abort(self) -> None:
@@ -169,9 +213,10 @@ class TransactionState:
         if self.status not in (Status.OPEN, Status.FAILED, Status.COMMITTING, Status.ABORTING):
             raise self._has_ended("abort")
         if self.status is Status.COMMITTING and self.commit_was_sent:
-            cure = "Await commit() again, until it returns"
+            cure = "Await outcome(), until it returns"
             raise ConfigurationError(f"abort a transaction of {self.transactional_id}", "it may be committed", cure)
         self.status = Status.ABORTING
+        self._decide_abort()
 
     @property
     def may_abort(self) -> bool:
@@ -180,9 +225,15 @@ class TransactionState:
             self.status is Status.COMMITTING and not self.commit_was_sent
         )
 
-    def end(self) -> None:
+    def end(self, outcome: TransactionOutcome) -> None:
         """Record the end of the transaction."""
         self.status = Status.READY
+        self.ended.outcome = outcome
+
+    def lose_response(self, *, of_commit: bool) -> None:
+        """Record that a request may have been executed, now or later, without a response."""
+        self.is_in_doubt |= of_commit
+        self.needs_epoch |= not self.uses_version_2
 
     def aborted(self, tried: str) -> TransactionAbortedError:
         """The error for a call in a failed transaction."""
@@ -190,6 +241,10 @@ class TransactionState:
         error = TransactionAbortedError(tried, failure.summary if failure else "the transaction was aborted", REPEAT)
         error.__cause__ = failure
         return error
+
+    def _decide_abort(self) -> None:
+        if self.ended.outcome is None and not self.is_in_doubt:
+            self.ended.outcome = TransactionOutcome.ABORTED
 
     def _has_ended(self, action: str) -> ConfigurationError:
         return ConfigurationError(

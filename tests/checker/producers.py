@@ -17,7 +17,14 @@ from typing import Any, NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import Producer as ConfluentProducer
 
-from odradek.client import BootstrapError, ProducerFencedError, TimeLimitError, TransactionAbortedError, TransportError
+from odradek.client import (
+    BootstrapError,
+    CommitUnknownError,
+    ProducerFencedError,
+    TimeLimitError,
+    TransactionAbortedError,
+    TransportError,
+)
 from odradek.client import Producer as BundledProducer
 from odradek.client import Transaction as OpenTransaction
 from tests.checker.history import History, Outcome, Transaction, Write
@@ -220,7 +227,7 @@ async def _attempt_as_bundled(producer: BundledProducer[bytes, bytes], attempt: 
         attempt.outcome = Outcome.ABORTED
     except ProducerFencedError:
         return False
-    except TimeLimitError:
+    except (CommitUnknownError, TimeLimitError):
         return await _commit_again(transaction, attempt)
     return True
 
@@ -238,7 +245,10 @@ async def _commit_again(transaction: OpenTransaction, attempt: _Attempt) -> bool
         await transaction.commit()
     except TransactionAbortedError:
         attempt.outcome = Outcome.ABORTED
-    except (ProducerFencedError, TimeLimitError):
+    except ProducerFencedError:
+        attempt.outcome = Outcome.ABORTED
+        return False
+    except CommitUnknownError:
         return False
     else:
         attempt.outcome = Outcome.COMMITTED

@@ -1,7 +1,7 @@
 """The transaction coordinator of a scripted network: ids and epochs as Kafka assigns them, in memory.
 
 It does not write markers. `level` is the finalized transaction.version; with 2 each end of a transaction raises the
-epoch.
+epoch, and an end with the epoch before is a retry.
 """
 
 from __future__ import annotations
@@ -40,6 +40,11 @@ class TransactionCoordinator:
         self.producer_id = 7
         self.is_fenced = False
         self.ended: list[bool] = []
+
+    def fence(self) -> None:
+        """Let another producer have the transactional id."""
+        self.epoch += 1
+        self.is_fenced = True
 
     def time_out(self) -> None:
         """Abort the open transaction and fence its producer, as after its timeout."""
@@ -83,6 +88,11 @@ class TransactionCoordinator:
         return ErrorCode.NONE if epoch == self.epoch else ErrorCode.PRODUCER_FENCED
 
     def _end(self, request: EndTxnRequest) -> EndTxnResponse:
+        is_retry = self.level == 2 and request.producer_epoch == self.epoch - 1
+        if is_retry and self.ended and not self.is_fenced:
+            if request.committed is not self.ended[-1]:
+                return EndTxnResponse(error_code=ErrorCode.INVALID_TXN_STATE)
+            return EndTxnResponse(producer_id=self.producer_id, producer_epoch=self.epoch)
         error = self._check(request.producer_epoch)
         if error:
             return EndTxnResponse(error_code=error)

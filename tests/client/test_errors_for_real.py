@@ -55,6 +55,7 @@ from odradek.client import (
 from tests.client import test_errors_of_connecting  # noqa: F401 - the types that its tests provoke count as well
 from tests.client.conftest import MakeTopic
 from tests.client.network import test_sasl, test_tls  # noqa: F401 - likewise
+from tests.client.outcomes import test_delayed_commits  # noqa: F401 - likewise
 from tests.client.provoked_errors import PROVOKED, provokes
 from tests.client.security import test_tokens  # noqa: F401 - likewise
 from tests.client.transactions import test_transactions_for_real  # noqa: F401 - likewise
@@ -98,12 +99,13 @@ async def test_a_broker_that_freezes(server: Server) -> None:
                 "send a record: buffer_memory of 1000 bytes was full for 300 ms. "
                 "Send more slowly, or raise buffer_memory or max_block_ms"
             )
-            with pytest.raises(DeliveryTimeoutError) as late:
+            with pytest.raises(PossiblyPersistedError) as late:
                 await sent
+            assert isinstance(late.value.__cause__, DeliveryTimeoutError)
             assert str(late.value).startswith(
                 "send records on t-0: not acknowledged within 5000 ms; the last attempt: "
             )
-            assert str(late.value).endswith(". They may be in the log or not")
+            assert str(late.value).endswith(". They may be in the log or not: check the log before you send them again")
         finally:
             server.process.send_signal(signal.SIGCONT)
 
@@ -289,7 +291,7 @@ async def test_records_that_a_broker_has_forgotten(tmp_path: Path) -> None:
         async with Broker(properties):
             outcomes = await asyncio.gather(*sent, return_exceptions=True)
             assert re.fullmatch(
-                rf"send records again on t-0 at 127.0.0.1:{relay_port} \(broker 1\): OUT_OF_ORDER_SEQUENCE_NUMBER.*\. "
+                rf"send records on t-0 at 127.0.0.1:{relay_port} \(broker 1\): OUT_OF_ORDER_SEQUENCE_NUMBER.*\. "
                 "They may be in the log or not: check the log before you send them again",
                 str(outcomes[0]),
             )

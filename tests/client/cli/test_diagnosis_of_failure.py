@@ -15,6 +15,7 @@ from odradek.client.errors import (
     ConfigurationError,
     ConnectionLostError,
     NotKafkaError,
+    PossiblyPersistedError,
     TimeLimitError,
     TlsError,
     UnknownTopicError,
@@ -43,6 +44,12 @@ def unknown(broker: str) -> BrokerUnreachableError:
     return error
 
 
+def in_doubt(cause: ClientError) -> PossiblyPersistedError:
+    error = PossiblyPersistedError(cause.tried, cause.cause)
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "is_asked"),
     [
@@ -54,6 +61,8 @@ def unknown(broker: str) -> BrokerUnreachableError:
         (TlsError("connect", "not trusted"), True),
         (ConnectionLostError("read", "closed"), True),
         (TimeLimitError("list topics", "no response"), True),
+        (in_doubt(TimeLimitError("send", "no response")), True),
+        (in_doubt(broker_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "send")), False),
         (broker_error(ErrorCode.LEADER_NOT_AVAILABLE, "send"), True),
         (broker_error(ErrorCode.NOT_ENOUGH_REPLICAS, "send"), True),
         (UnknownTopicError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "send"), False),

@@ -110,8 +110,9 @@ async def test_a_written_batch_that_the_leader_has_forgotten_fails_and_is_not_du
     assert [outcome.offset for outcome in known if not isinstance(outcome, BaseException)] == list(range(3, 21))
     for error in forgotten:
         assert isinstance(error, PossiblyPersistedError)
-        assert error.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-        assert "send records again on t-0 at broker1:9092" in str(error)
+        assert isinstance(error.__cause__, BrokerError)
+        assert error.__cause__.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert "send records on t-0 at broker1:9092" in str(error)
         assert "may be in the log or not" in str(error)
 
 

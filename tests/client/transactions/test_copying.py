@@ -18,7 +18,7 @@ RECORDS = 300
 
 
 def program(bootstrap: str, source: str, target: str) -> dict[str, Any]:
-    [found] = [one for one in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "transaction(" in one]
+    [found] = [one for one in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "send_offsets(" in one]
     names = {"localhost:9092": bootstrap, '"orders"': f'"{source}"', '"audited"': f'"{target}"', "copiers": source}
     for name, other in names.items():
         assert name in found

@@ -7,12 +7,13 @@ import sys
 
 from odradek.client import (
     ClientError,
+    CommitUnknownError,
     Consumer,
     Producer,
     ProducerFencedError,
-    TimeLimitError,
     Transaction,
     TransactionAbortedError,
+    TransactionOutcome,
 )
 from tests.crash.copiers import (
     BATCH,
@@ -77,8 +78,8 @@ async def _copy(job: Job) -> None:
                 await _copy_batch(transaction, producer, consumer, records, attempt)
             except (TransactionAbortedError, _AbortWantedError):
                 await _go_back(consumer)
-            except TimeLimitError:
-                await _commit_again(transaction, consumer)
+            except CommitUnknownError:
+                await _resolve(transaction, consumer)
 
 
 async def _copy_batch(
@@ -99,15 +100,17 @@ async def _copy_batch(
             raise _AbortWantedError
 
 
-async def _commit_again(transaction: Transaction, consumer: Consumer) -> None:
+async def _resolve(transaction: Transaction, consumer: Consumer) -> None:
     """Ask for the outcome of a commit until it is known."""
     while True:
         try:
-            return await transaction.commit()
-        except TransactionAbortedError:
-            return await _go_back(consumer)
-        except TimeLimitError:
-            continue
+            if await transaction.outcome() is TransactionOutcome.ABORTED:
+                await _go_back(consumer)
+        except CommitUnknownError as error:
+            if isinstance(error.__cause__, ProducerFencedError):
+                raise error.__cause__ from None
+        else:
+            return
 
 
 async def _go_back(consumer: Consumer) -> None:
