@@ -11,8 +11,8 @@ no metadata yet or no memory left, and up to 5 ms if the leader is far behind (`
 
 Guarantees. With the defaults (acks="all", idempotence) a record whose future has a result is in the log exactly once,
 and the records of one partition are in the order in which they were sent, through lost connections and new leaders. If
-a leader has lost its state of this producer, so that this cannot be verified, the future fails with
-PossiblyPersistedError. Without idempotence a retry may write a record twice, and with max_in_flight above 1 after later
+that cannot be verified, the future fails with PossiblyPersistedError; with any other error the record is certainly not
+in the log. Without idempotence a retry may write a record twice, and with max_in_flight above 1 after later
 ones.
 
 With a `transactional_id` records are sent in transactions, `async with producer.transaction()`
@@ -235,8 +235,9 @@ class Producer(Generic[K, V]):
         wait for all; a failure is logged, once for each batch.
 
         Raises UnknownTopicError, RecordTooLargeError, BufferFullError and other TimeLimitErrors after `max_block_ms`,
-        TypeError for an argument of a wrong type; the future fails with DeliveryTimeoutError or BrokerError,
-        PossiblyPersistedError among them.
+        TypeError for an argument of a wrong type: the record is not sent then. The future fails with
+        PossiblyPersistedError if the record may be in the log, with another ClientError if it certainly is not. A send
+        that is cancelled may have appended the record.
         """
         routes = self._topics.get(topic)
         if routes is None or self._refuses_records:

@@ -29,11 +29,12 @@ async def test_a_delayed_commit_is_resolved_and_does_not_end_the_next_transactio
         "log.dirs": str(tmp_path),
         "listeners": f"PLAINTEXT://127.0.0.1:{port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy_port}",
+        "transaction.state.log.num.partitions": "1",
     }
     async with Broker(properties), HoldingProxy(proxy_port, port).listening() as proxy:
         await set_transaction_version(proxy.bootstrap, version)
         async with Producer(
-            proxy.bootstrap, transactional_id="id", linger_ms=0, request_timeout_ms=1500, max_block_ms=1000
+            proxy.bootstrap, transactional_id="id", linger_ms=0, request_timeout_ms=3000, max_block_ms=2000
         ) as producer:
             held = proxy.hold(END_TXN)
             transaction = producer.transaction()
