@@ -93,7 +93,8 @@ def _rows(descriptors: DescriptorCache, segment: Segment) -> Iterator[tuple[Any,
                 sample = _sample(descriptors, path, batch)
             except CorruptBatchError as error:
                 damage.append(str(error))
-        first = header.max_timestamp if header.has_delete_horizon else header.base_timestamp
+        has_one_time = header.has_append_time or header.has_delete_horizon
+        first = header.max_timestamp if has_one_time else header.base_timestamp
         yield (
             topic,
             partition,

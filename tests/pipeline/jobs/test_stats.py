@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from odradek.broker.storage import open_log_dir
 from odradek.pipeline.jobs import FAILED, run
-from odradek.pipeline.jobs.log_directories.stored_batches import SCHEMA, stored_batches
+from odradek.pipeline.jobs.log_directories.stored_batches import SCHEMA, batches_of, stored_batches
 from odradek.pipeline.jobs.results.stats_plots import topic_figure, write_report
 from odradek.pipeline.jobs.stats import (
     key_row,
@@ -197,3 +197,11 @@ def test_damage_is_reported_and_fails_the_job(
 def test_a_missing_topic_is_reported(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["stats", "--log-dir", str(GOLDEN), "--topic", "rolled,none"]) == FAILED
     assert f"error: {GOLDEN} does not contain none" in capsys.readouterr().err
+
+
+def test_records_of_a_topic_with_append_times_have_the_time_of_the_broker() -> None:
+    path = GOLDEN / "logappend-0" / "00000000000000000000.log"
+    with open_log_dir(GOLDEN) as log_dir:
+        expected = {record.timestamp for record in log_dir.partitions["logappend", 0].records()}
+    rows = list(batches_of([("logappend", 0, str(path), path.stat().st_size, True)]))
+    assert {time for row in rows for time in row[6:8]} == expected
