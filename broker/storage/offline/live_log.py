@@ -5,6 +5,7 @@
 | the partitions | `listing` |
 | where a partition starts | `log-start-offset-checkpoint`, or its first segment |
 | where it ends | after a clean stop, behind its last batch; else the high watermark, `replication-offset-checkpoint` |
+| where it ends after an unclean stop, if no broker holds the lock | where recovery would end it, not below that |
 | where it ends, without a high watermark | behind the last whole batch |
 | whether its end was lost | `LiveLog.lost_end` |
 | the last stable offset | the newest snapshot of producers, and the batches behind it |
@@ -16,6 +17,7 @@ repairs nothing and reads no records, so a reader of the bytes meets any damage.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Container
 from contextlib import suppress
 from errno import ENOENT
@@ -23,7 +25,7 @@ from itertools import takewhile
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from odradek.broker.storage.batch_scan import CorruptBatchError
+from odradek.broker.storage.batch_scan import CorruptBatchError, read_whole_batches
 from odradek.broker.storage.checkpoints.offset_checkpoints import OffsetCheckpoint, Partition
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
@@ -49,6 +51,8 @@ from odradek.broker.storage.producers.producer_state import NO_OFFSET
 from odradek.broker.storage.segment import Segment
 from odradek.broker.storage.segments import Segments
 
+_LOG = logging.getLogger(__name__)
+
 _OPEN_FILES = 64  # of a directory with ten thousand partitions: one is read after the other
 
 
@@ -66,7 +70,10 @@ class LostEnd(NamedTuple):
 
 
 class LiveLogDir:
-    """A log directory as it is when this object is made. Nothing is written. Must be closed; used by one thread."""
+    """A log directory as it is when this object is made. Nothing is written. Must be closed; used by one thread.
+
+    `is_abandoned`: its broker did not stop cleanly, and no broker holds the lock.
+    """
 
     def __init__(self, path: str) -> None:
         """Raises `OSError` if the directory cannot be read, `NoLogDirError` if it is no log directory."""
@@ -75,6 +82,8 @@ class LiveLogDir:
         self._descriptors = DescriptorCache(self._files, _OPEN_FILES)
         # Before the files are listed: a later stop or checkpoint promises more than was seen.
         self._was_clean = self._is_clean()
+        self._was_locked = is_locked(path)
+        self.is_abandoned = not self._was_clean and not self._was_locked
         self._high_watermarks = OffsetCheckpoint(self._files, path, HIGH_WATERMARKS).read()
         self._starts = OffsetCheckpoint(self._files, path, LOG_START_OFFSETS).read()
         self._cleaned = OffsetCheckpoint(self._files, path, CLEANER_OFFSETS).read()
@@ -145,8 +154,8 @@ class LiveLogDir:
         return partition in self._cleaned
 
     def may_be_written(self) -> bool:
-        """Whether a broker may be writing: it holds the lock, or has started since this object was made."""
-        return is_locked(self.path) or (self._was_clean and not self._is_clean())
+        """Whether a broker may be writing: it holds or held the lock, or has started since this object was made."""
+        return self._was_locked or is_locked(self.path) or (self._was_clean and not self._is_clean())
 
     def _is_clean(self) -> bool:
         return self._files.exists(f"{self.path}/{CLEAN_SHUTDOWN}")
@@ -186,6 +195,8 @@ class LiveLog:
         active.log.size, self.last_end = find_end(active.log, active.indexes.files[0], high_watermark)
         self.ends_by_offset = high_watermark is not None
         end_offset = high_watermark if high_watermark is not None else self.last_end
+        if high_watermark is not None and log_dir.is_abandoned:
+            end_offset = self._recovered_end(high_watermark)
         self.end_offset = max(end_offset, self.start_offset)
 
     def drop_removed(self) -> bool:
@@ -246,6 +257,31 @@ class LiveLog:
         if not is_same_file or status.st_size != self._file_size:
             raise FileNotFoundError(ENOENT, "it was written or replaced just now", log.path)
         return LostEnd(log.path, whole_size, size if is_torn else 0, self.last_end, reason)
+
+    def _recovered_end(self, high_watermark: int) -> int:
+        """The end that recovery would find: behind the last batch above the high watermark that is whole and valid."""
+        end = high_watermark
+        for segment in self.segments.from_offset(high_watermark):
+            if segment.base_offset > end:
+                break  # offsets in between are lost; compaction does not come so far
+            try:
+                found = segment.locate(high_watermark)
+                position = segment.size if found is None else found[0]
+                for batch, _ in read_whole_batches(self._descriptors, segment.log.path, position, segment.size):
+                    if batch.base_offset > end:
+                        break
+                    end = batch.last_offset + 1
+            except (CorruptBatchError, CorruptIndexError):
+                break
+        if end > high_watermark:
+            _LOG.warning(
+                "%s was not stopped cleanly, and no broker uses it: it is read up to offset %d, where recovery would "
+                "end it; the high watermark that was stored last is %d",
+                self.directory,
+                end,
+                high_watermark,
+            )
+        return end
 
     def _last_indexed(self) -> int:
         """The highest offset in the index of the last segment whose position is behind the log; -1 without one."""

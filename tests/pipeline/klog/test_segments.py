@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from odradek.broker.storage import open_log_dir as stored_log_dir
+from odradek.broker.storage.log_config import LogConfig
 from odradek.pipeline.klog.segment_reader import SegmentGoneError
 from odradek.pipeline.records.damage import CorruptRecordsError
 from tests.pipeline.klog.readings import (
@@ -20,13 +22,15 @@ from tests.pipeline.klog.readings import (
     segment_of,
     segments,
 )
+from tests.storage.logs import TOPIC_ID, append, open_log_dir
 
 
 def test_nothing_past_the_high_watermark_is_read(golden: Path) -> None:
     checkpoint = golden / "replication-offset-checkpoint"
     checkpoint.write_text(checkpoint.read_text().replace("rolled 0 20000", "rolled 0 12345"))
     begin_a_batch(segment_of(golden, "rolled"))
-    assert Reading(golden, subscribe="rolled").offsets() == list(range(12345))
+    with lock_as_kafka(golden):
+        assert Reading(golden, subscribe="rolled").offsets() == list(range(12345))
     (golden / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":5}')
     with pytest.raises(CorruptRecordsError, match="ends inside a batch"):
         Reading(golden, subscribe="rolled").offsets()
@@ -104,3 +108,40 @@ def test_an_interrupted_swap_is_read_as_completed(golden: Path) -> None:
     first.rename(f"{first}.swap")
     (directory / "00000000000000099999.log.cleaned").write_bytes(b"unfinished")
     assert len(Reading(golden, subscribe="rolled").offsets()) == 20_000
+
+
+@pytest.mark.parametrize("flipped", [None, *range(9, 13)])
+def test_after_a_kill_a_log_is_read_to_where_recovery_ends_it(
+    flipped: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Thirteen records in two segments, of nine below the stored high watermark; one of the others is damaged."""
+    path = tmp_path / "logs"
+    log_dir = open_log_dir(path)
+    log = log_dir.create_log("orders", 0, TOPIC_ID, LogConfig(segment_bytes=800))
+    for number in range(13):
+        append(log, b"%d" % number)
+    places = {
+        batch.base_offset: (Path(segment.log.path), batch.position)
+        for segment in log.segments
+        for batch in segment.log.batches()
+    }
+    log_dir.close()
+    assert places[9][0] != places[12][0]
+    (path / ".kafka_cleanshutdown").unlink()
+    (path / "replication-offset-checkpoint").write_text("0\n1\norders 0 9\n")
+    (path / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 9\n")
+    if flipped is not None:
+        segment, position = places[flipped]
+        data = bytearray(segment.read_bytes())
+        data[position + 65] ^= 1
+        segment.write_bytes(data)
+    with lock_as_odradek(path):
+        assert Reading(path).offsets() == list(range(9))
+    assert not caplog.records
+    end = 13 if flipped is None else flipped
+    assert Reading(path).offsets() == list(range(end))
+    warnings = [record.getMessage() for record in caplog.records]
+    assert len(warnings) == (end > 9)
+    assert all(f"it is read up to offset {end}, where recovery would end it" in text for text in warnings)
+    with stored_log_dir(path) as recovered:
+        assert recovered.partitions["orders", 0].log_end_offset == end
