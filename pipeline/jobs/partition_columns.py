@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 # As in `odradek.pipeline.schema`, which imports pyarrow; usage errors should not wait for that.
-_RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+_RECORD_COLUMNS = (
+    "key",
+    "value",
+    "topic",
+    "partition",
+    "offset",
+    "timestamp",
+    "timestampType",
+    "headers",
+    "_corrupt_record",
+)
 _VALUE = "value."
 
 
@@ -26,12 +36,13 @@ def partition_columns(text: str) -> dict[str, str]:
     columns: dict[str, str] = {}
     for part in [] if text == "none" else text.split(","):
         part = part.strip()
-        if part in ("topic", "date"):
+        if part in ("topic", "date") and part not in columns:
             columns[part] = part
             continue
         field = part.removeprefix(_VALUE)
         column = field.replace(".", "_")
-        if field == part or not column.isidentifier() or column in columns or column in (*_RECORD_COLUMNS, "date"):
+        taken = {name.lower() for name in (*_RECORD_COLUMNS, "date", *columns)}  # Spark ignores case
+        if field == part or not column.isidentifier() or column.lower() in taken:
             raise UsageError(f"--partition-by {part}: use topic, date or value.FIELD, and each column once")
         columns[column] = f"$.{field}"
     return columns

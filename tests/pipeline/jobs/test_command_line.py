@@ -68,7 +68,16 @@ def test_partition_by_is_parsed() -> None:
     assert partition_columns("topic,date") == {"topic": "topic", "date": "date"}
     assert partition_columns("none") == {}
     assert partition_columns("value.zone, value.car.kind") == {"zone": "$.zone", "car_kind": "$.car.kind"}
-    for wrong in ("value.", "zone", "value.offset", "value.date", "value.a,value.a", "value.a-b"):
+    wrong_ones = ("value.", "zone", "value.offset", "value.date", "value.a,value.a", "value.a-b", "topic,topic")
+    of_other_case = (
+        "value.Key",
+        "value.VALUE",
+        "value.Date",
+        "topic,value.Topic",
+        "value.a,value.A",
+        "value.a.b,value.A_b",
+    )
+    for wrong in (*wrong_ones, *of_other_case):
         with pytest.raises(UsageError, match=r"use topic, date or value\.FIELD"):
             partition_columns(wrong)
 
