@@ -12,7 +12,8 @@ imports PySpark when it runs, so that `--help` and mistakes are answered at once
 | `parquet_records` | for `replay`: Parquet as records |
 | `topic_sizes` | for `stats`: batches as rows; the size of a topic; files and pictures |
 | `arguments`, `source`, `job_session` | flags that jobs share; the records that the flags select; the Spark session |
-| `early_checks` | options, addresses and topics, checked before Spark starts |
+| `early_checks` | options, addresses, topics and directories, checked before Spark starts |
+| `planned_options` | options that a job sets itself, so an `--option` may not |
 | `log_directories` | log directories as jobs read them |
 | `results` | output files and tables, and the report of a job |
 

@@ -22,6 +22,7 @@ from odradek.pipeline.jobs.arguments import (
     add_source_arguments,
     add_spark_arguments,
 )
+from odradek.pipeline.jobs.planned_options import ENDS, ISOLATION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,19 +43,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from odradek.pipeline.jobs.early_checks import check_source
+    from odradek.pipeline.jobs.early_checks import check_output, check_source
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.counting import counted
-    from odradek.pipeline.jobs.results.output import prepare_output
+    from odradek.pipeline.jobs.results.replacement import new_result
     from odradek.pipeline.jobs.results.summary import Summary
 
-    check_source(arguments)
+    ends_planned = arguments.log_dir is not None and not arguments.whole_log
+    check_source(arguments, planned=ISOLATION | ENDS if ends_planned else ISOLATION)
+    check_output(arguments)
     with spark_session_for("compact", arguments) as spark:
         summary = Summary("compact")
-        prepare_output(spark, arguments.output, overwrite=arguments.overwrite)
-        records, read = counted(_records(spark, arguments))
-        kept, left = counted(compacted(records, drop_tombstones=arguments.drop_tombstones))
-        kept.write.partitionBy("topic").parquet(arguments.output)
+        with new_result(spark, arguments.output, "compact", overwrite=arguments.overwrite) as output:
+            records, read = counted(_records(spark, arguments))
+            kept, left = counted(compacted(records, drop_tombstones=arguments.drop_tombstones))
+            kept.write.partitionBy("topic").parquet(output)
         summary.print({**read(), "kept": left()["records"]}, as_json=arguments.json)
     return 0
 
@@ -75,14 +78,13 @@ def compacted(records: DataFrame, *, drop_tombstones: bool = False) -> DataFrame
 
 
 def _records(spark: SparkSession, arguments: argparse.Namespace) -> DataFrame:
-    from odradek.pipeline.jobs.source import read_records
+    from odradek.pipeline.jobs.source import read_partitions, read_records
     from odradek.pipeline.options.bounds import offsets_json
 
-    options = {"isolation.level": "read_committed"}
-    if arguments.log_dir is None:
-        return read_records(spark, arguments, {"kafka.isolation.level": "read_committed"})
-    if not arguments.whole_log:
-        from odradek.pipeline.jobs.log_directories.log_offsets import log_ranges
+    options = {"kafka.isolation.level": "read_committed"}
+    if arguments.log_dir is None or arguments.whole_log:
+        return read_records(spark, arguments, options)
+    from odradek.pipeline.jobs.log_directories.log_offsets import read_log_state
 
-        options["endingOffsets"] = offsets_json(log_ranges(arguments, inactive_only=True).ends)
-    return read_records(spark, arguments, options)
+    ends = read_log_state(arguments, inactive_only=True).ends
+    return read_partitions(spark, arguments, ends, options | {"endingOffsets": offsets_json(ends)})

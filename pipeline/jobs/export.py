@@ -25,7 +25,10 @@ from odradek.pipeline.jobs.arguments import (
     add_spark_arguments,
 )
 from odradek.pipeline.jobs.partition_columns import partition_columns, with_partition_columns
+from odradek.pipeline.jobs.planned_options import ENDS, STARTS
 from odradek.pipeline.jobs.results.output import FORMATS
+from odradek.pipeline.jobs.results.replacement import EXPORT_SETTINGS
+from odradek.pipeline.jobs.source import topic_names
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
     from odradek.pipeline.jobs.results.filesystem import FileSystem
 
 CHECKPOINT = "_checkpoint"
-_SETTINGS = f"{CHECKPOINT}/export.json"
-_WITHOUT_RECORDS = {_SETTINGS, f"{CHECKPOINT}/metadata"}  # the files of a run that failed before its first record
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +48,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="topic, date, value.FIELD, several with commas, or none (default: %(default)s)",
     )
     parser.add_argument("--format", choices=FORMATS, default="parquet", help="default: %(default)s")
+    parser.add_argument(
+        "--on-data-loss",
+        choices=("fail", "continue"),
+        default="fail",
+        help="if records were lost, or are not those of the last run: an error, or the records that there are "
+        "(default: %(default)s)",
+    )
     add_json_argument(parser)
     add_spark_arguments(parser)
 
@@ -55,23 +63,27 @@ def run(arguments: argparse.Namespace) -> int:
     columns = partition_columns(arguments.partition_by)
     if arguments.log_dir is not None and arguments.format != "parquet":
         raise UsageError(f"--format {arguments.format} requires --bootstrap-server")
-    from odradek.pipeline.jobs.early_checks import check_source
+    from odradek.pipeline.jobs.early_checks import check_output, check_source
     from odradek.pipeline.jobs.export_runs import export_log_dir
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.filesystem import FileSystem
     from odradek.pipeline.jobs.results.output import check_format
+    from odradek.pipeline.jobs.results.replacement import put_aside
     from odradek.pipeline.jobs.results.summary import Summary
 
-    check_source(arguments, is_stream=True)
+    planned = {"failondataloss"} | (STARTS | ENDS if arguments.log_dir is not None else frozenset())
+    check_source(arguments, is_stream=True, planned=planned)
+    check_output(arguments)
     with spark_session_for("export", arguments) as spark:
         summary = Summary("export")
         check_format(spark, arguments.format)
         files = FileSystem(spark, arguments.output)
-        claim_directory(files, _settings(arguments), overwrite=arguments.overwrite)
-        if arguments.log_dir is not None:
-            counts = export_log_dir(spark, arguments, files, columns)
-        else:
-            counts = _export_topics(spark, arguments, columns)
+        with put_aside(spark, arguments.output, overwrite=arguments.overwrite):
+            claim_directory(files, _settings(arguments))
+            if arguments.log_dir is not None:
+                counts = export_log_dir(spark, arguments, files, columns)
+            else:
+                counts = _export_topics(spark, arguments, columns)
         summary.print(counts, as_json=arguments.json)
     return 0
 
@@ -80,7 +92,8 @@ def _export_topics(spark: SparkSession, arguments: argparse.Namespace, columns: 
     from odradek.pipeline.jobs.results.summary import print_progress
     from odradek.pipeline.jobs.source import read_new_records
 
-    records = with_partition_columns(read_new_records(spark, arguments), columns)
+    fails = {"failOnDataLoss": str(arguments.on_data_loss == "fail").lower()}
+    records = with_partition_columns(read_new_records(spark, arguments, fails), columns)
     writer = records.writeStream.format(arguments.format).trigger(availableNow=True)
     query = (
         writer.option("checkpointLocation", f"{arguments.output.rstrip('/')}/{CHECKPOINT}")
@@ -94,28 +107,35 @@ def _export_topics(spark: SparkSession, arguments: argparse.Namespace, columns: 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, str | None]:
     """Return the settings that must not change between runs into one directory."""
-    names = ("topic", "topic_pattern", "partition_by", "format", "connector")
+    names = ("topic_pattern", "partition_by", "format", "connector")
     source = "log directory" if arguments.log_dir is not None else "brokers"
-    return {"source": source, **{name: getattr(arguments, name) for name in names}}
+    topic = None if arguments.topic is None else ",".join(topic_names(arguments.topic))
+    # The start of a stream is in its checkpoint after the first run, which would ignore another one.
+    starts = {name.lower(): value for name, value in arguments.option if name.lower() in STARTS}
+    return {"source": source, "topic": topic, **{name: getattr(arguments, name) for name in names}, **starts}
 
 
-def claim_directory(files: FileSystem, settings: dict[str, str | None], *, overwrite: bool) -> None:
+def claim_directory(files: FileSystem, settings: dict[str, str | None]) -> None:
     """Create the directory of an export with these settings, or check that it has them. Raises `JobError`.
 
     After a first run that failed before its first record, such as one with a wrong topic, the settings may change.
     """
-    if overwrite:
-        files.delete()
-    if files.exists(_SETTINGS):
-        before = json.loads(files.read(_SETTINGS))
+    names = files.names()
+    if files.exists(EXPORT_SETTINGS):
+        before = json.loads(files.read(EXPORT_SETTINGS))
         changed = [name for name in settings if settings[name] != before.get(name)]
-        if changed and set(files.files()) <= _WITHOUT_RECORDS:
-            files.delete()
-        elif changed:
+        if not changed:
+            return
+        if not _is_without_records(files):
             changes = ", ".join(f"{name} was {before.get(name)}, now {settings[name]}" for name in changed)
             raise JobError(f"{files.directory} was exported with other settings: {changes}; --overwrite replaces it")
-        else:
-            return
-    if files.names():
-        raise JobError(f"{files.directory} exists and is not an export; --overwrite replaces it")
-    files.write(_SETTINGS, json.dumps(settings))
+        files.delete()
+    elif names and not _is_without_records(files):
+        raise JobError(f"{files.directory} exists and is not an export")
+    files.write(EXPORT_SETTINGS, json.dumps(settings))
+
+
+def _is_without_records(files: FileSystem) -> bool:
+    """Whether a directory has only files of runs that failed, or were killed, before their first record."""
+    started = {EXPORT_SETTINGS, f"{EXPORT_SETTINGS}.tmp", f"{CHECKPOINT}/metadata", f"{CHECKPOINT}/commits/0.tmp"}
+    return all(path in started or path.startswith("_staging/") for path in files.files())

@@ -1,97 +1,107 @@
 """Export a log directory in runs: each run has its range of offsets, and its files count all or not at all.
 
 ```
-_checkpoint/runs/N       the start and end offsets of run N, written before anything is read
-_staging/N/…             its files, which readers ignore
-_checkpoint/commits/N    the commit: all files are written
+_staging/N/…             the files of run N, which readers ignore
+_checkpoint/commits/N    the commit: all files are written; with the range, topic ids and cluster of the run
 OUTPUT/…                 the files move here after the commit
 ```
-A run that was interrupted before its commit is repeated with the same offsets, from the start. The files of a run that
-was interrupted after its commit are moved by the next run; file names are unique, so moving can be repeated. Each
-record is therefore exported once. Readers see the files of a run appear one by one while they are moved.
+A run that was interrupted before its commit is repeated from its start. The files of a run that was interrupted after
+its commit are moved by the next run; file names are unique, so moving can be repeated. Each record is therefore
+exported once. Readers see the files of a run appear one by one while they are moved.
+
+A run begins where the last one ended (`log_directories.continuation`). If the log does not fit that, records are lost:
+that is an error, unless `--on-data-loss=continue` is given.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
+from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.log_directories.continuation import Checkpoint, next_checkpoint
 from odradek.pipeline.jobs.partition_columns import with_partition_columns
-from odradek.pipeline.jobs.source import read_records
-from odradek.pipeline.options.bounds import Numbers, offsets_from_json, offsets_json
+from odradek.pipeline.jobs.source import read_partitions
+from odradek.pipeline.options.bounds import offsets_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from odradek.pipeline.jobs.log_directories.log_offsets import LogState
     from odradek.pipeline.jobs.results.filesystem import FileSystem
 
-_RUNS = "_checkpoint/runs"
 _COMMITS = "_checkpoint/commits"
 _STAGING = "_staging"
+_SHOWN = 5  # losses in an error
 
 
 def export_log_dir(
     spark: SparkSession, arguments: argparse.Namespace, files: FileSystem, columns: dict[str, str]
 ) -> dict[str, object]:
     """Export the new records of `--log-dir`, and return counts. `columns` as for `with_partition_columns`."""
-    from odradek.pipeline.jobs.log_directories.log_offsets import log_ranges
+    from odradek.pipeline.jobs.log_directories.log_offsets import read_log_state
     from odradek.pipeline.jobs.results.counting import counted
 
     move_committed(files)
-    ranges = log_ranges(arguments)
-    run = ExportRun(files, ranges.starts, ranges.ends)
-    if not run.has_records:
-        return {"records": 0, "files": 0}
-    bounds = {"startingOffsets": offsets_json(run.starts), "endingOffsets": offsets_json(run.ends)}
-    records = with_partition_columns(read_records(spark, arguments, bounds), columns)
-    records, counts = counted(records)
-    writer = records.write.partitionBy(*columns) if columns else records.write
-    writer.mode("overwrite").parquet(f"{files.directory}/{run.staging}")
-    found: dict[str, object] = dict(counts())
-    found["files"] = sum(1 for path in files.files(run.staging) if path.endswith(".parquet"))
-    run.commit()
-    move_committed(files)
+    log = read_log_state(arguments)
+    accepts_loss = arguments.on_data_loss == "continue"
+    run = ExportRun(files, log, accepts_loss=accepts_loss)
+    found: dict[str, object] = {"records": 0, "files": 0}
+    if run.has_records:
+        options = {
+            "startingOffsets": offsets_json(run.range.starts),
+            "endingOffsets": offsets_json({key: run.range.ends[key] for key in run.range.starts}),
+            "failOnDataLoss": str(not accepts_loss).lower(),
+        }
+        records = read_partitions(spark, arguments, run.range.starts, options)
+        records, counts = counted(with_partition_columns(records, columns))
+        writer = records.write.partitionBy(*columns) if columns else records.write
+        writer.mode("overwrite").parquet(f"{files.directory}/{run.staging}")
+        found.update(counts())
+        found["files"] = sum(1 for path in files.files(run.staging) if path.endswith(".parquet"))
+        if read_log_state(arguments).topic_ids != log.topic_ids:
+            raise JobError("a topic was deleted or created while the job was reading: run it again")
+    if run.has_records or run.losses:
+        run.commit()
+        move_committed(files)
     return found
 
 
 class ExportRun:
-    """The current run: the interrupted one, or the next, from the end of the last run to the end of the log."""
+    """The next run, from the end of the last one to the end of the log; `losses` are sentences about what is lost.
 
-    def __init__(self, files: FileSystem, log_starts: Numbers, log_ends: Numbers) -> None:
+    Raises `JobError` for losses, unless `accepts_loss`.
+    """
+
+    def __init__(self, files: FileSystem, log: LogState, *, accepts_loss: bool = False) -> None:
         self._files = files
-        done = sorted(int(name) for name in files.names(_COMMITS))
+        done = committed_runs(files)
         self._number = done[-1] + 1 if done else 0
         self.staging = f"{_STAGING}/{self._number}"
-        planned = f"{_RUNS}/{self._number}"
-        if files.exists(planned):
-            plan = json.loads(files.read(planned))
-            self.starts, ends = offsets_from_json(plan["start"]), offsets_from_json(plan["end"])
-            self.ends = {key: ends[key] for key in self.starts}
-            files.delete(self.staging)
-            return
-        last = json.loads(files.read(f"{_RUNS}/{done[-1]}"))["end"] if done else "{}"
-        known = offsets_from_json(last)
-        self.starts = {key: max(start, known.get(key, start)) for key, start in log_starts.items()}
-        self.ends = {key: max(log_ends[key], self.starts[key]) for key in self.starts}
-        if self.has_records:
-            reached = {**known, **self.ends}  # a missing partition may come back
-            files.write(planned, json.dumps({"start": offsets_json(self.starts), "end": offsets_json(reached)}))
+        last = Checkpoint.from_json(files.read(f"{_COMMITS}/{done[-1]}")) if done else None
+        self.range, self.losses = next_checkpoint(last, log)
+        if self.losses and not accepts_loss:
+            others = len(self.losses) - _SHOWN
+            texts = [*self.losses[:_SHOWN], *([f"and {others} more"] if others > 0 else [])]
+            raise JobError(f"{'; '.join(texts)}. --on-data-loss=continue exports the records that there are")
+        files.delete(self.staging)
 
     @property
     def has_records(self) -> bool:
-        return any(self.ends[key] > start for key, start in self.starts.items())
+        return any(self.range.ends[key] > start for key, start in self.range.starts.items())
 
     def commit(self) -> None:
-        self._files.write(f"{_COMMITS}/{self._number}", "")
+        self._files.write(f"{_COMMITS}/{self._number}", self.range.to_json())
+
+
+def committed_runs(files: FileSystem) -> list[int]:
+    """Return the numbers of the committed runs, in order. A kill may have left `N.tmp`, which is no commit."""
+    return sorted(int(name) for name in files.names(_COMMITS) if name.isdecimal())
 
 
 def move_committed(files: FileSystem) -> None:
     """Move the files of committed runs into the output directory."""
-    committed = set(files.names(_COMMITS))
-    for number in files.names(_STAGING):
-        if number not in committed:
-            continue
+    for number in committed_runs(files):
         staging = f"{_STAGING}/{number}"
         for path in files.files(staging):
             if path.endswith(".parquet"):

@@ -21,6 +21,7 @@ from odradek.pipeline.jobs.arguments import (
     add_source_arguments,
     add_spark_arguments,
 )
+from odradek.pipeline.jobs.planned_options import ISOLATION
 from odradek.pipeline.jobs.results.output import FORMATS
 
 if TYPE_CHECKING:
@@ -45,24 +46,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from odradek.pipeline.jobs.early_checks import check_source
+    from odradek.pipeline.jobs.early_checks import check_output, check_source
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.counting import counted
-    from odradek.pipeline.jobs.results.output import check_format, prepare_output
+    from odradek.pipeline.jobs.results.output import check_format
+    from odradek.pipeline.jobs.results.replacement import new_result
     from odradek.pipeline.jobs.results.summary import Summary
     from odradek.pipeline.jobs.source import read_records
 
-    check_source(arguments)
+    check_source(arguments, planned=ISOLATION)
+    check_output(arguments)
     with spark_session_for("restore", arguments) as spark:
         summary = Summary("restore")
         check_format(spark, arguments.format)
-        prepare_output(spark, arguments.output, overwrite=arguments.overwrite)
-        prefix = "" if arguments.log_dir is not None else "kafka."
-        records = read_records(spark, arguments, {f"{prefix}isolation.level": "read_committed"})
-        records, read = counted(records)
-        table, kept = counted(state(records, as_of_ms=arguments.as_of))
-        table = as_table(table, key_as=arguments.key_as, value_schema=arguments.value_schema)
-        table.write.format(arguments.format).save(arguments.output)
+        with new_result(spark, arguments.output, "restore", overwrite=arguments.overwrite) as output:
+            records = read_records(spark, arguments, {"kafka.isolation.level": "read_committed"})
+            records, read = counted(records)
+            table, kept = counted(state(records, as_of_ms=arguments.as_of))
+            table = as_table(table, key_as=arguments.key_as, value_schema=arguments.value_schema)
+            table.write.format(arguments.format).save(output)
         summary.print({**read(), "keys": kept()["records"]}, as_json=arguments.json)
     return 0
 

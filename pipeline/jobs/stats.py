@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     _check(arguments)
     if arguments.log_dir is None:
-        check_source(arguments)
+        check_source(arguments, planned={"includeheaders"})
     else:
         check_log_dir(arguments)
     with spark_session_for("stats", arguments) as spark:
@@ -137,8 +137,9 @@ def _measure(spark: SparkSession, arguments: argparse.Namespace) -> tuple[DataFr
     from pyspark.sql import functions as f
 
     from odradek.pipeline.jobs.log_directories.stored_batches import stored_batches
+    from odradek.pipeline.jobs.source import topic_names
 
-    topics = None if arguments.topic is None else arguments.topic.split(",")
+    topics = None if arguments.topic is None else topic_names(arguments.topic)
     batches = stored_batches(spark, arguments.log_dir, topics).persist()
     return batches, batches.where("keys is not null").select("topic", f.explode("keys").alias("key"))
 

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple, cast
 from odradek.client.config import IsolationLevel
 from odradek.pipeline.options.bounds import EARLIEST, LATEST, Bound, read_bound
 from odradek.pipeline.options.broker_options import Strategy, Subscription, subscription
-from odradek.pipeline.options.option_values import boolean, choice, isolation_level, number
+from odradek.pipeline.options.option_values import boolean, choice, isolation_level, local_path, number
 from odradek.pipeline.records.damage import Mode
 
 _SUBSCRIPTIONS: Final = ("subscribe", "subscribepattern", "assign")
@@ -60,7 +60,7 @@ def klog_options(given: Mapping[str, str]) -> KlogOptions:
     if not options.get("path", "").strip():
         raise ValueError('format("klog") needs a log directory: pass it to load(path), or to a table as its path')
     return KlogOptions(
-        path=_local_path(options["path"].strip()),
+        path=local_path(options["path"].strip()),
         subscription=subscription(options) if any(name in options for name in _SUBSCRIPTIONS) else None,
         start=read_bound(options, "starting", EARLIEST),
         end=read_bound(options, "ending", LATEST),
@@ -74,16 +74,6 @@ def klog_options(given: Mapping[str, str]) -> KlogOptions:
         min_partitions=number(options, "minpartitions", 1),
         max_partition_bytes=number(options, "maxpartitionbytes", 1),
     )
-
-
-def _local_path(text: str) -> str:
-    """Return the path of a directory, which may be a URI without escapes, such as `file:/logs`. Raises ValueError."""
-    scheme, separator, rest = text.partition(":/")
-    if not separator or "/" in scheme:
-        return text.rstrip("/") or "/"
-    if scheme.lower() != "file":
-        raise ValueError(f'format("klog") reads local directories, not {text}: write file:///… where Spark has another')
-    return "/" + rest.strip("/")
 
 
 def _mode(text: str) -> Mode:

@@ -36,7 +36,7 @@ def plan(options: KlogOptions, wanted: LogFilter) -> list[KlogTask]:
     """Return the tasks. Raises NoLogDirError, OffsetRangeError, DirectoryChangesError, ValueError and OSError."""
     pieces: list[KlogPiece] = []
     with LogDirectory(options.path) as directory:
-        partitions = _subscribed(directory, options)
+        partitions = subscribed(directory, options)
         starts, ends = options.start.numbers_of(partitions, "starting"), options.end.numbers_of(partitions, "ending")
         for each in filter(wanted.matches, partitions):
             action = partial(_pieces, directory, each, options, wanted, starts[each], ends[each])
@@ -70,7 +70,8 @@ def _pieces_of(options: KlogOptions, wanted: LogFilter, first: int, last: int, l
     return list(_pieces_between(log, start, end, options, reads_to_end=reads_to_end))
 
 
-def _subscribed(directory: LogDirectory, options: KlogOptions) -> list[TopicPartition]:
+def subscribed(directory: LogDirectory, options: KlogOptions) -> list[TopicPartition]:
+    """Return the partitions that the options select, in order. Raises OffsetRangeError for one that does not exist."""
     subscription = options.subscription
     if subscription is None or subscription.pattern is not None:
         pattern = re.compile(".*" if subscription is None else subscription.pattern or "")

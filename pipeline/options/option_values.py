@@ -48,3 +48,13 @@ def duration_ms(options: Mapping[str, str], name: str, default: str) -> int:
     if found is None or found[2] not in _UNITS_MS:
         raise ValueError(f"{name} is {text!r}: write a number with ms, s, m, h or d")
     return int(int(found[1]) * _UNITS_MS[found[2]])
+
+
+def local_path(text: str) -> str:
+    """Return the path of a directory, which may be a URI without escapes, such as `file:/logs`. Raises ValueError."""
+    scheme, separator, rest = text.partition(":/")
+    if not separator or "/" in scheme:
+        return text.rstrip("/") or "/"
+    if scheme.lower() != "file":
+        raise ValueError(f'format("klog") reads local directories, not {text}: write file:///… where Spark has another')
+    return "/" + rest.strip("/")

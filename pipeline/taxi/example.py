@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipeline.jobs import FAILED, JobError
 from odradek.pipeline.jobs.job_session import spark_session_for
+from odradek.pipeline.jobs.results.replacement import MARKER
 from odradek.pipeline.jobs.results.summary import Summary, print_status
 from odradek.pipeline.taxi.processes import environment, own_broker
 from odradek.pipeline.taxi.revenue import REVENUE
@@ -164,6 +165,9 @@ def _empty_directory(directory: Path, *, overwrite: bool) -> Path:
     if directory.exists() and any(directory.iterdir()):
         if not overwrite:
             raise JobError(f"{directory} exists; --overwrite replaces it")
+        if not (directory / MARKER).exists():
+            raise JobError(f"{directory} is not the result of this job, which has {MARKER}: it is not deleted")
         shutil.rmtree(directory)
     directory.mkdir(parents=True, exist_ok=True)
+    (directory / MARKER).write_text('{"job": "run taxi"}\n')
     return directory.resolve()

@@ -1,15 +1,26 @@
-"""The offsets of the partitions in a log directory, and the range of them that a job reads."""
+"""The offsets of the partitions in a log directory that a job reads, and the identity of their logs."""
 
 from __future__ import annotations
 
 import argparse
-import re
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
+from odradek.broker.storage.checkpoints.leader_epochs import EpochStart, LeaderEpochs
+from odradek.broker.storage.checkpoints.meta_properties import read_meta_properties
+from odradek.broker.storage.checkpoints.partition_metadata import read_topic_id
+from odradek.broker.storage.checkpoints.text_file import MalformedFileError
 from odradek.broker.storage.cleanable import cleanable_part
+from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.names import LEADER_EPOCHS
+from odradek.client.config import IsolationLevel
+from odradek.client.record import TopicPartition
 from odradek.pipeline.jobs import JobError
+from odradek.pipeline.jobs.source import source_options
+from odradek.pipeline.klog.options import klog_options
+from odradek.pipeline.klog.plan import OffsetRangeError, subscribed
 from odradek.pipeline.klog.segments import (
     DirectoryChangesError,
     LogDirectory,
@@ -18,47 +29,65 @@ from odradek.pipeline.klog.segments import (
     while_it_changes,
 )
 from odradek.pipeline.options.bounds import Numbers
+from odradek.protocol.uuids import uuid_to_text
 
-_READ_COMMITTED = ("isolation.level", "read_committed")
 
+class LogState(NamedTuple):
+    """The logs of a directory at one moment.
 
-class LogRanges(NamedTuple):
-    """The first offset and the end (exclusive) of each partition."""
+    `starts`, `ends`: the first offset and the end (exclusive) that a job reads of each partition. `stored_ends`: the
+    offset behind the last whole batch, which is higher while a broker is writing. `topic_ids` and `cluster_id` are
+    missing where the directory does not have them.
+    """
 
     starts: Numbers
     ends: Numbers
+    stored_ends: Numbers
+    epochs: dict[TopicPartition, list[EpochStart]]
+    topic_ids: dict[str, str]
+    cluster_id: str | None
 
 
-def log_ranges(arguments: argparse.Namespace, *, inactive_only: bool = False) -> LogRanges:
-    """Return the offsets that `format("klog")` reads of the topics that the flags select in `--log-dir`.
+def read_log_state(arguments: argparse.Namespace, *, inactive_only: bool = False) -> LogState:
+    """Return the state of the partitions that the flags select in `--log-dir`.
 
     With `inactive_only` the ranges end where the broker's cleaner stops: before the active segment and before open
     transactions. Raises `JobError` if there is no such topic or directory, `OSError` if it cannot be read.
     """
-    is_committed = _READ_COMMITTED in [(name.removeprefix("kafka."), value) for name, value in arguments.option]
-    ranges = LogRanges({}, {})
+    options = klog_options(source_options(arguments) | {"path": arguments.log_dir})
+    state = LogState({}, {}, {}, {}, {}, _cluster_id(options.path))
+    action = partial(_add, state, isolation_level=options.isolation_level, inactive_only=inactive_only)
     try:
-        directory = LogDirectory(arguments.log_dir)
-    except NoLogDirError as error:
+        with LogDirectory(options.path) as directory:
+            for key in subscribed(directory, options):
+                while_it_changes(partial(directory.read, key, action), key)
+    except (NoLogDirError, OffsetRangeError, DirectoryChangesError) as error:
         raise JobError(str(error)) from error
-    with directory:
-        topics = {topic for topic in directory.topics() if _is_selected(topic, arguments)}
-        for key in directory.partitions(topics):
-            action = partial(_range_of, is_committed=is_committed, inactive_only=inactive_only)
-            try:
-                found = while_it_changes(partial(directory.read, key, action), key)
-            except DirectoryChangesError as error:
-                raise JobError(str(error)) from error
-            assert found is not None
-            ranges.starts[key], ranges.ends[key] = found
-    if not ranges.starts:
+    if not state.starts:
         raise JobError(f"{arguments.log_dir} has no topic {arguments.topic or arguments.topic_pattern}")
-    return ranges
+    return state
 
 
-def _range_of(log: PartitionLog, *, is_committed: bool, inactive_only: bool) -> tuple[int, int]:
-    end = log.last_stable_offset() if is_committed else log.end_offset
-    return log.start_offset, max(_first_uncleanable_offset(log) if inactive_only else end, log.start_offset)
+def _add(state: LogState, log: PartitionLog, *, isolation_level: IsolationLevel, inactive_only: bool) -> None:
+    end = log.last_stable_offset() if isolation_level == "read_committed" else log.end_offset
+    end = _first_uncleanable_offset(log) if inactive_only else end
+    files, key = ReadOnlyFiles(), TopicPartition(*log.partition)
+    epochs = LeaderEpochs(files, f"{log.directory}/{LEADER_EPOCHS}")
+    with suppress(FileNotFoundError, MalformedFileError):
+        epochs.load()
+    with suppress(FileNotFoundError, MalformedFileError):
+        state.topic_ids[key.topic] = uuid_to_text(read_topic_id(files, log.directory))
+    state.starts[key], state.ends[key] = log.start_offset, max(end, log.start_offset)
+    state.stored_ends[key] = max(log.last_end, log.start_offset)
+    state.epochs[key] = epochs.entries
+
+
+def _cluster_id(directory: str) -> str | None:
+    try:
+        meta = read_meta_properties(ReadOnlyFiles(), directory)
+    except MalformedFileError as error:
+        raise JobError(str(error)) from error
+    return None if meta is None else meta.cluster_id
 
 
 def _first_uncleanable_offset(log: PartitionLog) -> int:
@@ -72,9 +101,3 @@ def _first_uncleanable_offset(log: PartitionLog) -> int:
         log_end_offset=log.end_offset,
         now_ms=0,
     ).first_uncleanable_offset
-
-
-def _is_selected(topic: str, arguments: argparse.Namespace) -> bool:
-    if arguments.topic is not None:
-        return topic in arguments.topic.split(",")
-    return re.fullmatch(arguments.topic_pattern, topic) is not None

@@ -2,7 +2,8 @@
 
 | module | what |
 |---|---|
-| `output` | the output directory of a job, and the formats that it can have |
+| `output` | the formats that a result can have |
+| `replacement` | the replacement of an earlier result, which stays until the new one is complete |
 | `filesystem` | operations on directories of any file system that Spark supports, such as HDFS |
 | `counting` | count records while Spark writes them |
 | `summary` | progress lines, and the summary at a job's end |

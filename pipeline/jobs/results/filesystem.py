@@ -5,10 +5,13 @@ PySpark reaches Hadoop's file systems only through its private gateway to the JV
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import os
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_ATOMIC: Final = {"file", "hdfs", "viewfs", "abfs", "abfss"}  # object stores copy a directory file by file
 
 
 class FileSystem:
@@ -22,6 +25,17 @@ class FileSystem:
         self._root = self._path(directory)
         self._files = self._root.getFileSystem(configuration)
         self.directory = directory.rstrip("/")
+
+    def parent(self) -> tuple[str, str]:
+        """Return the directory that contains this one, as an absolute path, and the name; ("", "") for a root."""
+        path = self._files.makeQualified(self._root)
+        above = path.getParent()
+        return ("", "") if above is None else (str(above.toString()), str(path.getName()))
+
+    def renames_atomically(self) -> bool:
+        """Whether this directory can be renamed in one step: not in an object store, and not if it is a mount point."""
+        path = self._files.makeQualified(self._root).toUri()
+        return path.getScheme() in _ATOMIC and not (path.getScheme() == "file" and os.path.ismount(path.getPath()))
 
     def exists(self, path: str = "") -> bool:
         return bool(self._files.exists(self._at(path)))
@@ -63,7 +77,7 @@ class FileSystem:
             raise OSError(f"cannot write {self.directory}/{path}")
 
     def move(self, path: str, to: str) -> None:
-        """Rename a file; create the directories of the new path."""
+        """Rename a file or a directory to a path that does not exist; create the directories of the new path."""
         self._files.mkdirs(self._at(to).getParent())
         if not self._files.rename(self._at(path), self._at(to)):
             raise OSError(f"cannot move {self.directory}/{path} to {to}")

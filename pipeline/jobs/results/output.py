@@ -1,4 +1,4 @@
-"""The output directory of a job, which must be empty unless `--overwrite` is given, and its three formats.
+"""The three formats of a result.
 
 Spark includes Parquet. Delta and Iceberg are packages, and each of their releases is built for one Spark. There was
 none for PySpark 4.3 when this was written, so a session without the package is reported before the job starts. The
@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odradek.pipeline.jobs import JobError
-from odradek.pipeline.jobs.results.filesystem import FileSystem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,16 +25,6 @@ _SOURCES = {
         "4.1",
     ),
 }
-
-
-def prepare_output(spark: SparkSession, directory: str, *, overwrite: bool) -> FileSystem:
-    """Return the directory, after deleting its files if `overwrite`. Raises `JobError` if it has files otherwise."""
-    files = FileSystem(spark, directory)
-    if files.exists() and files.names():
-        if not overwrite:
-            raise JobError(f"{directory} exists; --overwrite replaces it")
-        files.delete()
-    return files
 
 
 def check_format(spark: SparkSession, name: str) -> None:

@@ -13,41 +13,35 @@ from odradek.client.record import TopicPartition
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.export import claim_directory
 from odradek.pipeline.jobs.export_runs import ExportRun, move_committed
+from odradek.pipeline.jobs.log_directories.log_offsets import LogState
 from odradek.pipeline.jobs.results.filesystem import FileSystem
 
 pytestmark = pytest.mark.spark
 
 PARTITION = TopicPartition("t", 0)
-NEW_PARTITION = TopicPartition("t", 1)
 
 
-def test_a_run_starts_where_the_last_one_ended(spark: SparkSession, tmp_path: Path) -> None:
-    files = FileSystem(spark, str(tmp_path))
-    first = ExportRun(files, {PARTITION: 3}, {PARTITION: 10})
-    assert (first.starts, first.ends, first.has_records) == ({PARTITION: 3}, {PARTITION: 10}, True)
-    first.commit()
-    assert not ExportRun(files, {PARTITION: 3}, {PARTITION: 10}).has_records
-    second = ExportRun(files, {PARTITION: 5, NEW_PARTITION: 0}, {PARTITION: 12, NEW_PARTITION: 4})
-    assert (second.starts, second.ends) == ({PARTITION: 10, NEW_PARTITION: 0}, {PARTITION: 12, NEW_PARTITION: 4})
-    second.commit()
-    # Retention deleted records before their export.
-    assert ExportRun(files, {PARTITION: 20}, {PARTITION: 25}).starts == {PARTITION: 20}
+def log(end: int) -> LogState:
+    return LogState({PARTITION: 0}, {PARTITION: end}, {PARTITION: end}, {PARTITION: []}, {}, None)
 
 
 def test_a_run_interrupted_before_its_commit_is_repeated(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path))
-    interrupted = ExportRun(files, {PARTITION: 0}, {PARTITION: 10})
+    interrupted = ExportRun(files, log(10))
     _write(tmp_path / interrupted.staging, {"date=1/a.parquet": "half"})
     move_committed(files)
-    again = ExportRun(files, {PARTITION: 0}, {PARTITION: 99})
-    assert (again.starts, again.ends, again.staging) == ({PARTITION: 0}, {PARTITION: 10}, interrupted.staging)
+    again = ExportRun(files, log(99))
+    assert (again.range.starts, again.range.ends) == ({PARTITION: 0}, {PARTITION: 99})
+    assert again.staging == interrupted.staging
     assert not (tmp_path / again.staging).exists()
     assert not (tmp_path / "date=1").exists()
+    again.commit()
+    assert ExportRun(files, log(100)).range.starts == {PARTITION: 99}
 
 
 def test_the_files_of_a_run_interrupted_after_its_commit_are_moved(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path))
-    interrupted = ExportRun(files, {PARTITION: 0}, {PARTITION: 10})
+    interrupted = ExportRun(files, log(10))
     _write(tmp_path / interrupted.staging, {"date=1/a.parquet": "a", "date=1/b c.parquet": "b", "_SUCCESS": ""})
     interrupted.commit()
     (tmp_path / "date=1").mkdir()
@@ -63,23 +57,23 @@ def test_the_files_of_a_run_interrupted_after_its_commit_are_moved(spark: SparkS
 
 def test_a_directory_with_other_settings_or_other_files_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path / "out"))
-    claim_directory(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
-    claim_directory(files, {"topic": "t", "partition_by": "date"}, overwrite=False)
+    claim_directory(files, {"topic": "t", "partition_by": "date"})
+    claim_directory(files, {"topic": "t", "partition_by": "date"})
     _write(tmp_path / "out", {"_checkpoint/offsets/0": "1"})
     with pytest.raises(JobError, match="other settings: partition_by was date, now topic; --overwrite replaces it"):
-        claim_directory(files, {"topic": "t", "partition_by": "topic"}, overwrite=False)
+        claim_directory(files, {"topic": "t", "partition_by": "topic"})
     _write(tmp_path / "foreign", {"precious": "data"})
     with pytest.raises(JobError, match="exists and is not an export"):
-        claim_directory(FileSystem(spark, str(tmp_path / "foreign")), {}, overwrite=False)
+        claim_directory(FileSystem(spark, str(tmp_path / "foreign")), {})
 
 
 def test_settings_may_change_after_a_run_that_failed_before_its_first_record(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     files = FileSystem(spark, str(tmp_path / "out"))
-    claim_directory(files, {"topic": "wrong"}, overwrite=False)
+    claim_directory(files, {"topic": "wrong"})
     _write(tmp_path / "out", {"_checkpoint/metadata": "the id of a stream"})
-    claim_directory(files, {"topic": "right"}, overwrite=False)
+    claim_directory(files, {"topic": "right"})
     assert json.loads(files.read("_checkpoint/export.json")) == {"topic": "right"}
     assert not files.exists("_checkpoint/metadata")
 
