@@ -1,4 +1,4 @@
-"""The vocabulary of access rules: the codes that requests and responses have for it, and its special names.
+"""The vocabulary of access rules: the codes that requests and responses have for it, special names, and addresses.
 
 In Kafka: `ResourceType`, `AclOperation`, `PatternType`, `AclPermissionType`. ANY and MATCH are for filters only. A code
 that an enumeration does not have is UNKNOWN: a later version may have added it.
@@ -6,7 +6,9 @@ that an enumeration does not have is UNKNOWN: a later version may have added it.
 
 from __future__ import annotations
 
+import ipaddress
 from enum import IntEnum
+from functools import lru_cache
 from typing import Final
 
 CLUSTER_NAME: Final = "kafka-cluster"
@@ -81,3 +83,23 @@ class PermissionType(_Code):
     ANY = 1
     DENY = 2
     ALLOW = 3
+
+
+@lru_cache(maxsize=1024)
+def spellings_of_host(address: str) -> tuple[str, ...]:
+    """Return the texts by which a rule may name a client's address: `*`, and the address itself.
+
+    An IPv6 address also as Java prints it, without `::`, because rules that come from Kafka have that: it is the last
+    one, and the only one that Apache Kafka compares. An IPv4 address on a socket of IPv6 is that IPv4 address.
+    """
+    unscoped, percent, scope = address.partition("%")
+    try:
+        parsed = ipaddress.ip_address(unscoped)
+    except ValueError:
+        return EVERY_HOST, address
+    if isinstance(parsed, ipaddress.IPv4Address):
+        return EVERY_HOST, address
+    if parsed.ipv4_mapped is not None:
+        return EVERY_HOST, str(parsed.ipv4_mapped)
+    groups = ":".join(f"{int(group, 16):x}" for group in parsed.exploded.split(":"))
+    return EVERY_HOST, f"{parsed}{percent}{scope}", f"{groups}{percent}{scope}"

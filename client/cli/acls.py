@@ -19,20 +19,22 @@ from odradek.client.cli.arguments.acl_arguments import (
     add_pattern_argument,
     add_resource_arguments,
     add_rule_arguments,
+    address,
     operations,
     principal,
     removal_filters,
     resources,
     rules,
 )
-from odradek.client.cli.arguments.argument_types import named
 from odradek.client.cli.arguments.command_parser import CommandParser
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments
 from odradek.client.cli.output.tables import add_json_argument, print_json, print_rows
 
 if TYPE_CHECKING:
-    from odradek.client.admin.acl_values import AclFilter, AclRule
+    from odradek.client.admin.acl_evaluation import Decision
+    from odradek.client.admin.acl_values import AclFilter, AclOperation, AclRule
     from odradek.client.admin.admin import Admin
+    from odradek.client.cli.arguments.acl_arguments import Resource
 
 _ACTIONS = {
     "list": "Print access rules",
@@ -60,7 +62,7 @@ def add_arguments(parser: CommandParser) -> None:
         actions[name].add_argument("--dry-run", action="store_true", help="print what would change, change nothing")
     check = actions["check"]
     check.add_argument("--principal", required=True, type=principal, metavar="TYPE:NAME", help="such as User:alice")
-    check.add_argument("--host", type=named, metavar="IP", help="its address (default: one that no rule names)")
+    check.add_argument("--host", type=address, metavar="IP", help="its address (default: one that no rule names)")
     add_operation_argument(check, several=False)
 
 
@@ -126,7 +128,6 @@ async def _remove(admin: Admin, arguments: argparse.Namespace) -> int:
 
 
 async def _check(admin: Admin, arguments: argparse.Namespace) -> int:
-    from odradek.client.admin.acl_evaluation import Request, decide
     from odradek.client.admin.acl_values import AclFilter, AclPatternType
 
     [resource] = resources(arguments)
@@ -134,9 +135,7 @@ async def _check(admin: Admin, arguments: argparse.Namespace) -> int:
     found = await admin.describe_acls(
         AclFilter(resource_type=resource.type, resource_name=resource.name, pattern_type=AclPatternType.MATCH)
     )
-    decision = decide(
-        found, Request(arguments.principal, arguments.host or _NO_HOST, operation, resource.type, resource.name)
-    )
+    decision = _decision(found, arguments, operation, resource)
     if arguments.json:
         rule = None if decision.rule is None else _row(decision.rule)
         print_json({"allowed": decision.is_allowed, "rule": rule, "resource_has_rules": decision.has_rules})
@@ -152,6 +151,20 @@ async def _check(admin: Admin, arguments: argparse.Namespace) -> int:
         if not decision.is_allowed:
             print("super.users of the brokers may do everything; rules do not concern them")
     return 0 if decision.is_allowed else FAILED
+
+
+def _decision(
+    found: Iterable[AclRule], arguments: argparse.Namespace, operation: AclOperation, resource: Resource
+) -> Decision:
+    """Decide the request: a broker compares each spelling of its address; a rule that denies comes first."""
+    from odradek.client.admin.acl_evaluation import Request, decide
+    from odradek.protocol.access_rules import EVERY_HOST, spellings_of_host
+
+    spellings = [one for one in spellings_of_host(arguments.host or _NO_HOST) if one != EVERY_HOST]
+    decisions = [
+        decide(found, Request(arguments.principal, host, operation, resource.type, resource.name)) for host in spellings
+    ]
+    return min(decisions, key=lambda one: (one.rule is None, one.is_allowed))
 
 
 def _print_none(found: set[AclRule], arguments: argparse.Namespace) -> int:

@@ -15,15 +15,13 @@ of an operation includes no other; DENY of All includes all.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
-from functools import lru_cache
 
 from odradek.broker.security.access.authorizer import Decision, Reason
 from odradek.broker.security.access.rule import AccessRule
 from odradek.broker.security.access.rule_set import RuleSet
 from odradek.broker.security.principal import EVERYBODY, Principal
-from odradek.protocol.access_rules import EVERY_HOST, Operation, PermissionType, ResourceType
+from odradek.protocol.access_rules import Operation, PermissionType, ResourceType, spellings_of_host
 
 _EVERYBODY = str(EVERYBODY)
 _MOST_CACHED = 10_000
@@ -99,23 +97,3 @@ class StandardAuthorizer:
             return True  # on a resource without rules; there is always one
         principals = str(principal), _EVERYBODY
         return self._rules.allows_on_any(principals, spellings_of_host(host), operation, resource_type)
-
-
-@lru_cache(maxsize=1024)
-def spellings_of_host(address: str) -> tuple[str, ...]:
-    """Return the texts by which a rule may name a client's address: `*`, and the address itself.
-
-    An IPv6 address also as Java prints it, without `::`, because rules that come from Kafka have that. An IPv4
-    address on a socket of IPv6 is that IPv4 address.
-    """
-    unscoped, percent, scope = address.partition("%")
-    try:
-        parsed = ipaddress.ip_address(unscoped)
-    except ValueError:
-        return EVERY_HOST, address
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return EVERY_HOST, address
-    if parsed.ipv4_mapped is not None:
-        return EVERY_HOST, str(parsed.ipv4_mapped)
-    groups = ":".join(f"{int(group, 16):x}" for group in parsed.exploded.split(":"))
-    return EVERY_HOST, f"{parsed}{percent}{scope}", f"{groups}{percent}{scope}"

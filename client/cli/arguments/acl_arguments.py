@@ -7,13 +7,15 @@
 | `--consumer --topic T --group G` | READ and DESCRIBE of the topic, READ of the group |
 | `--idempotent` | IDEMPOTENT_WRITE of the cluster |
 
-As in Kafka, `--operation` is ALL by default, and `remove` removes the very rules that `add` would create.
+As in Kafka, `--operation` is ALL by default, and `remove` removes the very rules that `add` would create. Brokers
+compare the host of a rule as text, so `add` writes an IPv6 address as they do, whatever its spelling; `remove` removes
+rules that another tool created with the typed or the short spelling, too.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.client.cli import UsageError
@@ -125,6 +127,17 @@ def add_rule_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--force", action="store_true", help="accepted for Kafka's sake: nothing is asked")
 
 
+def address(text: str) -> str:
+    """Parse an IP address."""
+    from ipaddress import ip_address
+
+    try:
+        ip_address(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an IP address, such as 10.0.0.7 or 2001:db8::7") from None
+    return text
+
+
 def principal(text: str) -> str:
     """Parse `User:alice`."""
     kind, colon, name = text.partition(":")
@@ -148,9 +161,13 @@ def resources(arguments: argparse.Namespace) -> list[Resource]:
 
 def rules(arguments: argparse.Namespace) -> list[AclRule]:
     """The rules that the flags mean. Raises UsageError."""
+    return _rules(arguments, _spelling_of_brokers)
+
+
+def _rules(arguments: argparse.Namespace, spellings: Callable[[str], Iterable[str]]) -> list[AclRule]:
     from odradek.client.admin.acl_values import AclPatternType, AclRule
 
-    people = list(_people(arguments))
+    people = [who._replace(host=host) for who in _people(arguments) for host in spellings(who.host)]
     if not people:
         raise UsageError("name a principal: --allow-principal or --deny-principal")
     pattern = AclPatternType[arguments.resource_pattern_type.upper()]
@@ -175,7 +192,7 @@ def removal_filters(arguments: argparse.Namespace) -> list[AclFilter]:
     from odradek.client.admin.acl_values import AclFilter, AclPatternType
 
     if any(_people(arguments)):
-        return [rule.filter for rule in rules(arguments)]
+        return [rule.filter for rule in _rules(arguments, _every_spelling)]
     if arguments.operation or arguments.producer or arguments.consumer:
         raise UsageError("name a principal, too: --allow-principal or --deny-principal")
     named_resources = resources(arguments)
@@ -202,6 +219,18 @@ def _people(arguments: argparse.Namespace) -> Iterator[_Person]:
         for name in getattr(arguments, f"{flag}_principal"):
             for host in getattr(arguments, f"{flag}_host") or [EVERY_HOST]:
                 yield _Person(name, host, permission)
+
+
+def _spelling_of_brokers(host: str) -> list[str]:
+    from odradek.protocol.access_rules import spellings_of_host
+
+    return [spellings_of_host(host)[-1]]
+
+
+def _every_spelling(host: str) -> list[str]:
+    from odradek.protocol.access_rules import EVERY_HOST, spellings_of_host
+
+    return list(dict.fromkeys((host, *(one for one in spellings_of_host(host) if one != EVERY_HOST))))
 
 
 def _wanted(arguments: argparse.Namespace) -> Iterator[tuple[Resource, list[AclOperation]]]:

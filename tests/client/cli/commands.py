@@ -49,9 +49,9 @@ async def run(*arguments: str, stdin: bytes = b"", status: int = 0) -> tuple[lis
     return out.getvalue().splitlines(), err.getvalue()
 
 
-async def run_json(*arguments: str) -> Any:
+async def run_json(*arguments: str, status: int = 0) -> Any:
     """Run a command with `--json`; return the document that it printed."""
-    out, _ = await run(*arguments, "--json")
+    out, _ = await run(*arguments, "--json", status=status)
     return json.loads(b"\n".join(out))
 
 

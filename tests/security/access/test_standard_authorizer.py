@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from odradek.broker.security.access.authorizer import Decision, Reason
 from odradek.broker.security.access.rule import AccessRule
-from odradek.broker.security.access.standard_authorizer import StandardAuthorizer, spellings_of_host
+from odradek.broker.security.access.standard_authorizer import StandardAuthorizer
 from odradek.broker.security.principal import Principal
-from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType
+from odradek.protocol.access_rules import Operation, PatternType, PermissionType, ResourceType, spellings_of_host
 from tests.effort import cases, examples
 from tests.security.access import model
 
