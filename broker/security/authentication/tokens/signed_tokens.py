@@ -4,6 +4,7 @@ A token is accepted if its algorithm is one of `ALGORITHMS`, a key of the issuer
 `iat` are required, `nbf` is not; all with `clock_skew_seconds`), and issuer and audience are those that are expected. A
 token with an audience is refused if none is expected (RFC 7519, 4.1.3). Headers that a receiver must understand
 (`crit`) are refused. Those that bring keys (`jwk`, `jku`, `x5c`, `x5u`) are ignored: keys come from the issuer's set.
+The principal's name and the scopes are trimmed, as by Kafka's `ClaimValidationUtils`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from odradek.broker.security.authentication.tokens.token_parts import (
     text_claim,
     text_claims,
     time_claim,
+    trimmed,
 )
 from odradek.broker.security.authentication.tokens.validator import InvalidToken, ValidToken
 
@@ -95,7 +97,7 @@ class SignedTokens:
         return self._accepted(json_object(encoded_claims))
 
     def claimed_name(self, token: str) -> str:
-        return claimed_text(token, self._settings.sub_claim_name)
+        return trimmed(claimed_text(token, self._settings.sub_claim_name))
 
     def _accepted(self, claims: dict[str, Any]) -> ValidToken:
         """Check the claims of a token whose signature is right."""
@@ -106,10 +108,11 @@ class SignedTokens:
         audience = text_claims(claims, "aud")
         if (audience or settings.expected_audience) and not set(audience).intersection(settings.expected_audience):
             raise InvalidToken("the token is not for the expected audience")
-        scopes = [scope.strip() for scope in text_claims(claims, settings.scope_claim_name)]
+        scopes = [trimmed(scope) for scope in text_claims(claims, settings.scope_claim_name)]
         if not all(scopes) or len(set(scopes)) != len(scopes):
             raise InvalidToken(f"the claim {settings.scope_claim_name} has a scope that is empty, or one twice")
-        return ValidToken(text_claim(claims, settings.sub_claim_name), int(1000 * expires), frozenset(scopes))
+        name = trimmed(text_claim(claims, settings.sub_claim_name))
+        return ValidToken(name, int(1000 * expires), frozenset(scopes))
 
     def _check_times(self, claims: dict[str, Any]) -> float:
         now, skew = self._clock.time_ms() / 1000, self._settings.clock_skew_seconds

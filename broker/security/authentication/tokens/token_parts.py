@@ -21,6 +21,8 @@ MAXIMUM_HEADER_BYTES: Final = 4 * 1024
 """Inclusive, in base64."""
 _LATEST_SECONDS = 253_402_300_800  # the year 10000: later numbers are milliseconds by mistake, or an attack
 
+_TRIMMED = "".join(map(chr, range(ord(" ") + 1)))
+
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -54,10 +56,15 @@ def claimed_text(token: str, name: str) -> str:
         return ""
 
 
+def trimmed(text: str) -> str:
+    """Return `text` without what Java's `String.trim` removes: characters up to the space, and no other white space."""
+    return text.strip(_TRIMMED)
+
+
 def text_claim(claims: dict[str, Any], name: str) -> str:
-    """Return a claim that must be a text that is not blank. Raises `InvalidToken`."""
+    """Return a claim that must be a text that is not blank, as it is. Raises `InvalidToken`."""
     value = claims.get(name)
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not trimmed(value):
         raise InvalidToken(f"the claim {name} is missing or no text")
     return value
 

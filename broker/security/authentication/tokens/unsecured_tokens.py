@@ -1,8 +1,8 @@
 """Tokens without a signature, for tests: everybody can write one.
 
 In Kafka: `OAuthBearerUnsecuredValidatorCallbackHandler`. The header's `alg` is `none` and the signature empty. `exp` is
-required; `iat`, if there, is neither in the future nor after `exp`; `nbf` is ignored, as in Kafka. The caller makes
-sure that this is used on loopback addresses only.
+required; `iat`, if there, is neither in the future nor after `exp`. As in Kafka, `nbf` is ignored, and scopes are
+trimmed, but not the principal's name. The caller makes sure that this is used on loopback addresses only.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from odradek.broker.security.authentication.tokens.token_parts import (
     text_claim,
     text_claims,
     time_claim,
+    trimmed,
 )
 from odradek.broker.security.authentication.tokens.validator import INSUFFICIENT_SCOPE, InvalidToken, ValidToken
 
@@ -70,7 +71,7 @@ class UnsecuredTokens:
         claims = json_object(encoded_claims)
         name = text_claim(claims, settings.principal_claim_name)
         self._check_times(required_time_claim(claims, "exp"), time_claim(claims, "iat"))
-        scopes = frozenset([scope.strip() for scope in text_claims(claims, settings.scope_claim_name) if scope.strip()])
+        scopes = frozenset(filter(None, map(trimmed, text_claims(claims, settings.scope_claim_name))))
         if not scopes.issuperset(settings.required_scope):
             required = f"[{', '.join(settings.required_scope)}]"
             raise InvalidToken(f"the scope lacks one of {required}", INSUFFICIENT_SCOPE, required)

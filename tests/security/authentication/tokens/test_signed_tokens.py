@@ -232,6 +232,15 @@ async def test_the_expected_issuer_and_audience_decide() -> None:
         assert "issuer" in await refusal(token(aud="kafka", iss=issuer), strict)
 
 
+@pytest.mark.parametrize(
+    ("claimed", "name"), [(" alice ", "alice"), ("\talice\x00", "alice"), ("\xa0alice", "\xa0alice")]
+)
+async def test_the_name_and_the_scopes_are_trimmed_as_by_java(claimed: str, name: str) -> None:
+    text = token(sub=claimed, scope=[claimed])
+    assert await validator().validate(text) == ValidToken(name, (NOW + 600) * 1000, frozenset({name}))
+    assert validator().claimed_name(text) == name
+
+
 async def test_names_of_claims_and_the_clock_skew_are_settings() -> None:
     settings = validator(scope_claim_name="scp", sub_claim_name="azp", clock_skew_seconds=0)
     valid = await settings.validate(token(azp="client-1", scp=["a", "b"]))

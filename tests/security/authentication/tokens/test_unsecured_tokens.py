@@ -33,6 +33,12 @@ def test_the_name_that_a_token_claims_needs_no_valid_token() -> None:
     assert validator().claimed_name("") == ""
 
 
+async def test_scopes_are_trimmed_as_by_java_but_not_the_name() -> None:
+    text = unsecured_token(sub=" alice ", scope=[" kafka\t", "\xa0kafka", " "])
+    valid = await validator().validate(text)
+    assert valid == ValidToken(" alice ", (NOW + 600) * 1000, frozenset({"kafka", "\xa0kafka"}))
+
+
 async def test_a_fraction_of_a_second_counts() -> None:
     assert (await validator().validate(unsecured_token(exp=NOW + 0.25))).expires_at_ms == NOW_MS + 250
 
