@@ -73,6 +73,9 @@ from odradek.protocol.sasl.scram import (
 _INTERRUPTED: Final = 130
 _LONGEST_PASSWORD: Final = 4096
 """Characters, inclusive; a message of PLAIN or SCRAM has at most 16 KiB."""
+_LONGEST_LINE: Final = 4 * (_LONGEST_PASSWORD + 1)
+"""Bytes, inclusive: more than those of the longest password with the end of its line."""
+_WRONG_PASSWORD: Final = f"a password has 1 to {_LONGEST_PASSWORD} characters, and no NUL"
 _ACTIONS: Final = {
     "list": "print the users, their mechanisms and iterations",
     "add": "add a user, or give it another password",
@@ -117,8 +120,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "list":
             continue
         user = action.add_mutually_exclusive_group(required=True)
-        user.add_argument("name", nargs="?", default=argparse.SUPPRESS, metavar="NAME", type=_name, help="the user")
-        user.add_argument("--user", "--entity-name", dest="name", metavar="NAME", type=_name, help="the same")
+        kind = _name if name == "add" else _existing_name
+        user.add_argument("name", nargs="?", default=argparse.SUPPRESS, metavar="NAME", type=kind, help="the user")
+        user.add_argument("--user", "--entity-name", dest="name", metavar="NAME", type=kind, help="the same")
         action.add_argument(
             "--mechanism", action="append", choices=list(SCRAM_MECHANISMS), help="may be repeated; all by default"
         )
@@ -230,13 +234,13 @@ def _password(name: str, file: str | None) -> str:
     if file not in (None, "-"):
         password = _first_line(Path(file))
     elif file == "-" or not sys.stdin.isatty():
-        password = sys.stdin.readline(_LONGEST_PASSWORD + 2).rstrip("\r\n")
+        password = _without_end(sys.stdin.buffer.readline(_LONGEST_LINE), "standard input")
     else:
         password = getpass.getpass(f"Password of {name}: ")
         if getpass.getpass("Again: ") != password:
             raise UsersError("the two passwords differ")
     if not password or len(password) > _LONGEST_PASSWORD or "\0" in password:
-        raise UsersError(f"a password has 1 to {_LONGEST_PASSWORD} characters, and no NUL")
+        raise UsersError(_WRONG_PASSWORD)
     return password
 
 
@@ -244,16 +248,32 @@ def _first_line(path: Path) -> str:
     mode = path.stat().st_mode
     if stat.S_ISREG(mode) and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise UsersError(f"others may read the password in {path}: chmod 600 {path}")
+    with path.open("rb") as lines:
+        return _without_end(lines.readline(_LONGEST_LINE), str(path))
+
+
+def _without_end(line: bytes, source: str) -> str:
+    """Return the text of a line without its end, LF or CR LF. Raises `UsersError`."""
+    if len(line) == _LONGEST_LINE:  # perhaps cut within a character
+        raise UsersError(_WRONG_PASSWORD)
     try:
-        with path.open(encoding="utf-8") as lines:
-            return lines.readline(_LONGEST_PASSWORD + 2).rstrip("\r\n")
+        return line.removesuffix(b"\n").removesuffix(b"\r").decode()
     except UnicodeDecodeError:
-        raise UsersError(f"the password in {path} is not UTF-8") from None
+        raise UsersError(f"the password in {source} is not UTF-8") from None
 
 
 def _name(text: str) -> str:
     if not text or not text.isascii() or "\0" in text or len(text) > LONGEST_NAME:
         raise argparse.ArgumentTypeError(f"a user of SCRAM has a name of 1 to {LONGEST_NAME} ASCII characters")
+    return text
+
+
+def _existing_name(text: str) -> str:
+    """Check the name of a user to remove: kafka-configs.sh may have made one that is not ASCII."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("the name is not UTF-8") from None
     return text
 
 

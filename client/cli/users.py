@@ -2,6 +2,10 @@
 
 `add` reads the password from `--password-file`, a terminal, or the first line of standard input: on the command line
 every user of the machine would see it. `alter` has the flags of kafka-configs.sh, password included.
+
+Passwords are used as UTF-8, without SASLprep, by Kafka's clients and brokers. The name of a user must be ASCII:
+brokers, Kafka's too, refuse the login of any other (`ScramMessages.ClientFirstMessage`), although kafka-configs.sh
+makes it.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from odradek.client.cli import UsageError
 from odradek.client.cli.admin_command import status_of, with_admin
-from odradek.client.cli.arguments.argument_types import named, positive
+from odradek.client.cli.arguments.argument_types import named, not_negative
 from odradek.client.cli.arguments.command_parser import CommandParser
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments
 from odradek.client.cli.output.tables import add_json_argument, print_rows
@@ -30,6 +34,8 @@ _ACTIONS = {
 }
 _MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 _DEFAULT_ITERATIONS = 4096
+_ITERATIONS = range(4096, 16384 + 1)
+"""The iterations that brokers accept. They would refuse others, but only after this command has computed them."""
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -60,7 +66,9 @@ def add_arguments(parser: CommandParser) -> None:
             help="a mechanism; may be repeated (default: both)",
         )
     add = actions["add"]
-    add.add_argument("--iterations", type=positive, default=_DEFAULT_ITERATIONS, help="4096 to 16384 (default: 4096)")
+    add.add_argument(
+        "--iterations", type=_iterations, default=_DEFAULT_ITERATIONS, help="4096 to 16384 (default: 4096)"
+    )
     add.add_argument("--password-file", metavar="FILE", help="a file whose first line is the password")
     alter = actions["alter"]
     alter.add_argument("--entity-type", choices=("users",), help="accepted for Kafka's sake")
@@ -81,6 +89,10 @@ def run(arguments: argparse.Namespace) -> Coroutine[None, None, int]:
         return with_admin(arguments, _list)
     if arguments.action == "alter" and not arguments.add_config and not arguments.delete_config:
         raise UsageError("name a change: --add-config or --delete-config")
+    if not arguments.user.isascii() and (arguments.action == "add" or getattr(arguments, "add_config", None)):
+        raise UsageError(
+            f"brokers refuse the login of {arguments.user}: a user of SCRAM has a name of ASCII characters"
+        )
     if arguments.action == "add":
         arguments.password = _password(arguments)
     return with_admin(arguments, _alter)
@@ -131,11 +143,10 @@ def _password(arguments: argparse.Namespace) -> str:
         from pathlib import Path
 
         try:
-            lines = Path(arguments.password_file).read_text().splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise UsageError(f"{arguments.password_file} cannot be read ({reason})") from None
-        password = lines[0] if lines else ""
+            with Path(arguments.password_file).open("rb") as file:
+                password = _without_end(file.readline(), arguments.password_file)
+        except OSError as error:
+            raise UsageError(f"{arguments.password_file} cannot be read ({error.strerror})") from None
     elif sys.stdin.isatty():
         from getpass import getpass
 
@@ -143,10 +154,18 @@ def _password(arguments: argparse.Namespace) -> str:
         if getpass("again: ") != password:
             raise UsageError("the two passwords differ")
     else:
-        password = sys.stdin.readline().rstrip("\r\n")
+        password = _without_end(sys.stdin.buffer.readline(), "standard input")
     if not password:
         raise UsageError("the password is empty; give it on standard input or by --password-file")
     return password
+
+
+def _without_end(line: bytes, source: str) -> str:
+    """Return the text of a line without its end, LF or CR LF. Raises UsageError."""
+    try:
+        return line.removesuffix(b"\n").removesuffix(b"\r").decode()
+    except UnicodeDecodeError:
+        raise UsageError(f"the password in {source} is not UTF-8") from None
 
 
 def _credentials(text: str) -> list[tuple[str, int, str]]:
@@ -154,15 +173,26 @@ def _credentials(text: str) -> list[tuple[str, int, str]]:
     import re
 
     found = []
-    pattern = re.compile(r"(SCRAM-SHA-(?:256|512))=\[(?:iterations=(\d+),)?password=([^\]]+)\](?:,|$)")
+    pattern = re.compile(r"(SCRAM-SHA-(?:256|512))=\[(?:iterations=([0-9]+),)?password=([^\]]+)\](?:,|$)")
     position = 0
     while position < len(text):
         match = pattern.match(text, position)
         if match is None:
             raise argparse.ArgumentTypeError("it is not of the form SCRAM-SHA-512=[iterations=4096,password=…]")
-        found.append((match[1], int(match[2] or _DEFAULT_ITERATIONS), match[3]))
+        try:
+            match[3].encode()
+        except UnicodeEncodeError:
+            raise argparse.ArgumentTypeError("a password is not UTF-8") from None
+        found.append((match[1], _iterations(match[2] or str(_DEFAULT_ITERATIONS)), match[3]))
         position = match.end()
     return found
+
+
+def _iterations(text: str) -> int:
+    number = not_negative(text)
+    if number not in _ITERATIONS:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from {_ITERATIONS[0]} to {_ITERATIONS[-1]}")
+    return number
 
 
 def _mechanisms(text: str) -> list[str]:

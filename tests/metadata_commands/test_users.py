@@ -41,7 +41,7 @@ def users(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Users:
     """Run `odradek users` on the directory, with lines of standard input."""
 
     def run(*arguments: str, typed: str = "") -> int:
-        monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode())))
         return main([*arguments, "--override", f"log.dirs={log_dir}"])
 
     return run
@@ -77,6 +77,23 @@ def test_the_first_user_exists_before_the_broker_has_ever_run(
     attempts = [("alice", password, name) for password in ("alice-secret", "wrong") for name in SCRAM_MECHANISMS]
     assert asyncio.run(log_in_to(log_dir, *attempts)) == [True, True, False, False]
     assert b"alice-secret" not in (log_dir / FILE_NAME).read_bytes()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_only_a_line_feed_ends_a_password(users: Users, log_dir: Path, tmp_path: Path, end: str) -> None:
+    password = "a\x0b\x0c\x1c\r\x85\u2028\u2029é"
+    file = tmp_path / "password"
+    file.write_bytes(f"{password}{end}".encode())
+    file.chmod(0o600)
+    assert users("add", "alice", typed=f"{password}{end}") == 0
+    assert users("add", "bob", "--password-file", str(file)) == 0
+    attempts = [(name, password, "SCRAM-SHA-512") for name in ("alice", "bob")]
+    assert asyncio.run(log_in_to(log_dir, *attempts)) == [True, True]
+
+
+def test_a_user_that_is_not_ascii_can_be_removed(users: Users, capsys: pytest.CaptureFixture[str]) -> None:
+    assert users("remove", "löwe") == 1
+    assert "there is no such user" in capsys.readouterr().err
 
 
 def test_users_are_added_listed_and_removed_between_runs(
@@ -248,7 +265,7 @@ def test_a_wrong_command_line_has_status_2(users: Users, arguments: list[str], l
 def test_flags_may_stand_before_the_action(
     log_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("secret\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"secret\n")))
     assert main(["--override", f"log.dirs={log_dir}", "add", "list", "--override", "node.id=3"]) == 0
     assert main(["--override", f"log.dirs={log_dir}", "list"]) == 0
     assert capsys.readouterr().out.splitlines()[-1].split() == ["list", "SCRAM-SHA-512", "4096"]
