@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from odradek.client.cli.admin_command import status_of, with_admin
 from odradek.client.cli.arguments.argument_types import named, not_negative
 from odradek.client.cli.arguments.command_parser import CommandParser
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments
-from odradek.client.cli.arguments.times import duration_ms, now_ms, timestamp
+from odradek.client.cli.arguments.times import before_now, duration_ms, timestamp
 from odradek.client.cli.output.tables import add_json_argument, print_json, print_rows
 
 if TYPE_CHECKING:
@@ -201,11 +202,10 @@ async def _plan(admin: Admin, group: str, wanted: Scenario, arguments: argparse.
 def _print_moves(moves: Mapping[str, Sequence[Move]], arguments: argparse.Namespace) -> None:
     """Print a table, or with `--export` the lines that `--from-file` reads. Several groups have their names in them."""
     if arguments.export:
+        lines = csv.writer(sys.stdout, lineterminator="\n")
         is_single = arguments.group is not None and len(arguments.group) == 1
         for group, of_group in moves.items():
-            for move in of_group:
-                in_front = "" if is_single else f"{group},"
-                print(f"{in_front}{move.partition.topic},{move.partition.partition},{move.new}")
+            lines.writerows([*([] if is_single else [group]), *move.partition, move.new] for move in of_group)
         return
     rows = [
         {
@@ -239,7 +239,7 @@ def _scenario(arguments: argparse.Namespace, offsets: dict[TopicPartition, int] 
 
     time = arguments.to_datetime
     if arguments.by_duration is not None:
-        time = now_ms() - arguments.by_duration
+        time = before_now(arguments.by_duration)
     return Scenario(
         name=arguments.to,
         offset=arguments.to_offset,

@@ -15,11 +15,16 @@ A new offset is moved to the beginning or the end of its partition if it lies ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import argparse
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.client.cli.arguments.argument_types import not_negative
 from odradek.client.record import TopicPartition
+from odradek.protocol.plural import pluralize
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
@@ -68,23 +73,34 @@ async def plan(admin: Admin, partitions: Iterable[TopicPartition], committed: Of
 
 
 def read_offsets(path: str) -> dict[str | None, dict[TopicPartition, int]]:
-    """Read the offsets of a file by group: lines of `topic,partition,offset`, as `--export` prints them.
+    """Read the offsets of a file by group: CSV of `topic,partition,offset`, as `--export` prints them.
 
     The group may be in front of the topic; lines without one, of any group, are under None. Skips a heading. Raises
     OSError, ValueError.
     """
     offsets: dict[str | None, dict[TopicPartition, int]] = {}
-    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
-        fields = [field.strip().strip('"') for field in line.split(",")]
-        if not line.strip() or (number == 1 and not fields[-1].isdecimal()):
-            continue
-        if not 3 <= len(fields) <= 4 or not (fields[-1].isdecimal() and fields[-2].isdecimal()):
-            raise ValueError(f"line {number} of {path} is not of the form topic,partition,offset: {line!r}")
-        group = None if len(fields) == 3 else fields[0]
-        offsets.setdefault(group, {})[TopicPartition(fields[-3], int(fields[-2]))] = int(fields[-1])
+    lines = csv.reader(io.StringIO(Path(path).read_bytes().decode(), newline=""))
+    try:
+        for fields in lines:
+            if not any(map(str.strip, fields)) or (lines.line_num == 1 and "offset" in fields[-1].lower()):
+                continue
+            group, partition, offset = _row(fields)
+            offsets.setdefault(group, {})[partition] = offset
+    except (ValueError, argparse.ArgumentTypeError, csv.Error) as error:
+        raise ValueError(
+            f"line {lines.line_num} of {path} is not of the form topic,partition,offset: {error}"
+        ) from None
     if not offsets:
         raise ValueError(f"{path} has no line of the form topic,partition,offset")
     return offsets
+
+
+def _row(fields: Sequence[str]) -> tuple[str | None, TopicPartition, int]:
+    """Return group, partition and offset of a line. Raises ValueError, ArgumentTypeError."""
+    if not 3 <= len(fields) <= 4:
+        raise ValueError(f"it has {pluralize(len(fields), 'field')}")
+    *group, topic, partition, offset = fields
+    return group[0] if group else None, TopicPartition(topic.strip(), not_negative(partition)), not_negative(offset)
 
 
 def _new_offset(partition: TopicPartition, committed: int | None, begin: int, end: int, wanted: Scenario) -> int:

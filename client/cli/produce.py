@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.client.cli import UsageError
 from odradek.client.cli.arguments.argument_types import assignment, not_negative, separator
 from odradek.client.cli.arguments.connection_arguments import add_connection_arguments, add_topic_argument
-from odradek.client.cli.arguments.times import timestamp
+from odradek.client.cli.arguments.times import record_timestamp
 from odradek.client.cli.input.input_record import LineError
 from odradek.client.cli.input.text_lines import PROPERTIES
 from odradek.client.cli.input.timed_transactions import TimedTransactions, add_transaction_arguments
@@ -70,7 +70,7 @@ def _add_record_arguments(group: argparse._ArgumentGroup) -> None:
         "--header", action="append", default=[], type=assignment, metavar="NAME=VALUE", help="a header (repeatable)"
     )
     group.add_argument("--partition", type=not_negative, metavar="N", help="send to this partition")
-    group.add_argument("--timestamp", type=timestamp, metavar="TIME", help="ms, ISO 8601 or -1h; default: now")
+    group.add_argument("--timestamp", type=record_timestamp, metavar="TIME", help="ms, ISO 8601 or -1h; default: now")
 
 
 def _add_sending_arguments(group: argparse._ArgumentGroup) -> None:

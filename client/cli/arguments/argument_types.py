@@ -29,14 +29,24 @@ def number_of(unit: str, least: int) -> Callable[[str], int]:
     """Return the type of a number from `least` on; `unit` is its unit with an example: "minutes, such as 15"."""
 
     def parse(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
+        number = _number(text) if text.isdecimal() else -1
+        if number < least:
             raise argparse.ArgumentTypeError(f"{text!r} is not a number of {unit}{', and above 0' if least else ''}")
-        return int(text)
+        return number
 
     return parse
 
 
-milliseconds = number_of("milliseconds, such as 3000", 1)
+_INT32_MAX = (1 << 31) - 1
+_milliseconds = number_of("milliseconds, such as 3000", 1)
+
+
+def milliseconds(text: str) -> int:
+    """Parse a time to wait, of at most 24 days, as in Kafka, where it is an int32."""
+    number = _milliseconds(text)
+    if number > _INT32_MAX:
+        raise argparse.ArgumentTypeError(f"{text} milliseconds are more than {_INT32_MAX}, which are 24 days")
+    return number
 
 
 def named(text: str) -> str:

@@ -7,7 +7,8 @@
 Keys, values and header values are text, null, or, if their bytes are not UTF-8, `{"base64": "…"}`.
 
 In input every member may be missing; a missing `key` or `value` is null. `headers` may also be an object, and
-`timestamp` ISO 8601. A key or value that is a number, an array or another object is sent as its compact JSON text.
+`timestamp` ISO 8601; -1, which is printed for a record without one, is the time of sending. A key or value that is a
+number, an array or another object is sent as its JSON text without the spaces: its numbers stay as they were written.
 `topic`, `offset` and `timestamp_type` are ignored, so that printed records can be sent. Other members are refused.
 Blank lines are skipped, as other readers of JSON lines do.
 """
@@ -16,11 +17,10 @@ from __future__ import annotations
 
 import argparse
 from base64 import b64decode, b64encode
-from typing import Any
 
 import msgspec
 
-from odradek.client.cli.arguments.times import timestamp
+from odradek.client.cli.arguments.times import record_timestamp
 from odradek.client.cli.input.input_record import InputRecord, LineError
 from odradek.client.record import ConsumerRecord
 from odradek.protocol.records.batch_header import TimestampType
@@ -33,6 +33,8 @@ TIMESTAMP_TYPES: dict[TimestampType | None, str] = {
 """The names of timestamp types in Kafka's tools."""
 
 _INT32_MAX = (1 << 31) - 1
+_INT64_MAX = (1 << 63) - 1
+_NO_TIMESTAMP = -1
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,12 +45,14 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     offset: int | None = None
     timestamp: int | str | None = None
     timestamp_type: str | None = None
-    headers: dict[str, Any] | list[tuple[Any, Any]] | None = None
-    key: Any = None
-    value: Any = None
+    headers: dict[str, msgspec.Raw] | list[tuple[msgspec.Raw, msgspec.Raw]] | None = None
+    key: msgspec.Raw = msgspec.Raw(b"null")
+    value: msgspec.Raw = msgspec.Raw(b"null")
 
 
 _DECODER = msgspec.json.Decoder(_Line)
+_TEXT_DECODER = msgspec.json.Decoder(str)
+_OBJECT_DECODER = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ENCODER = msgspec.json.Encoder()
 
 
@@ -58,15 +62,18 @@ def parse_json(line: bytes, number: int) -> InputRecord | None:
         return None
     try:
         members = _DECODER.decode(line)
-        headers = members.headers.items() if isinstance(members.headers, dict) else members.headers or ()
+        if isinstance(members.headers, dict):
+            headers = [(name, _bytes(value)) for name, value in members.headers.items()]
+        else:
+            headers = [(_name(name), _bytes(value)) for name, value in members.headers or ()]
         return InputRecord(
             _bytes(members.key),
             _bytes(members.value),
-            [(_name(name), _bytes(value)) for name, value in headers],
+            headers,
             _partition(members.partition),
-            timestamp(members.timestamp) if isinstance(members.timestamp, str) else members.timestamp,
+            _timestamp(members.timestamp),
         )
-    except (msgspec.DecodeError, argparse.ArgumentTypeError, ValueError) as error:
+    except (msgspec.DecodeError, argparse.ArgumentTypeError, ValueError, RecursionError) as error:
         raise LineError(f"line {number} is not a record in JSON: {error}") from None
 
 
@@ -85,17 +92,22 @@ def format_json(record: ConsumerRecord) -> bytes:
     return _ENCODER.encode(members) + b"\n"
 
 
-def _bytes(member: Any) -> bytes | None:
-    if member is None:
+def _bytes(member: msgspec.Raw) -> bytes | None:
+    """Return the bytes that a member stands for. Raises DecodeError, ValueError."""
+    text = bytes(member)
+    if text == b"null":
         return None
-    if isinstance(member, str):
-        return member.encode()
-    if isinstance(member, dict) and member.keys() == {"base64"}:
-        return b64decode(str(member["base64"]), validate=True)
-    return _ENCODER.encode(member)
+    if text.startswith(b'"'):
+        return _TEXT_DECODER.decode(text).encode()
+    if text.startswith(b"{") and b"base64" in text:
+        members = _OBJECT_DECODER.decode(text)
+        if members.keys() == {"base64"}:
+            return b64decode(_TEXT_DECODER.decode(members["base64"]), validate=True)
+    text.decode()  # the decoder has checked all but this
+    return msgspec.json.format(text, indent=-1)
 
 
-def _name(member: Any) -> str:
+def _name(member: msgspec.Raw) -> str:
     name = _bytes(member)
     if name is None:
         raise ValueError("a header has no name")
@@ -115,3 +127,13 @@ def _partition(number: int | None) -> int | None:
     if number is not None and not 0 <= number <= _INT32_MAX:
         raise ValueError(f"{number} is not the number of a partition")
     return number
+
+
+def _timestamp(time: int | str | None) -> int | None:
+    if isinstance(time, str):
+        return record_timestamp(time)
+    if time is None or time == _NO_TIMESTAMP:
+        return None
+    if not 0 <= time <= _INT64_MAX:
+        raise ValueError(f"{time} is not a timestamp: write milliseconds since 1970, such as 1700000000000")
+    return time

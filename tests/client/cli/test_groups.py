@@ -124,6 +124,7 @@ async def test_every_way_to_reset_offsets(bootstrap: str, make_topic: MakeTopic,
     assert await planned(*whole, "--to-current") == [3, 1]
     assert await planned(*whole, "--to-datetime", "1970-01-01T00:00:03.500") == [3, 3]
     assert await planned(*whole, "--by-duration", "PT1H") == [10, 10]
+    assert await planned(*whole, "--by-duration", "30000d") == [0, 0]
     out, err = await run("groups", "reset-offsets", *at, *whole, "--to-current", "--export")
     assert out == [f"{topic},0,3".encode(), f"{topic},1,1".encode()]
     assert err == "dry run: nothing was changed; --execute changes the offsets\n"

@@ -61,9 +61,18 @@ def test_a_line_of_text_that_is_not_a_record(lines: TextLines, line: bytes, comp
         ('{"headers": {"a": "1", "b": null}}', InputRecord(None, None, [("a", b"1"), ("b", None)])),
         ('{"headers": [["a", "1"], ["a", "2"]]}', InputRecord(None, None, [("a", b"1"), ("a", b"2")])),
         ('{"timestamp": "2023-11-14T22:13:20Z"}', InputRecord(None, None, [], None, 1_700_000_000_000)),
+        ('{"value": 1.10, "key": 12345678901234567890.123456789}',
+         InputRecord(b"12345678901234567890.123456789", b"1.10", [])),
+        ('{"value": {"a": [1.10, 1E400 ,-0.0, true], "b  c" : {}}}',
+         InputRecord(None, b'{"a":[1.10,1E400,-0.0,true],"b  c":{}}', [])),
+        ('{"headers": [["a", 1.10], ["b", {"base64": "/w=="}], [2.50, null]]}',
+         InputRecord(None, None, [("a", b"1.10"), ("b", b"\xff"), ("2.50", None)])),
+        ('{"headers": {"a": 1.10}}', InputRecord(None, None, [("a", b"1.10")])),
+        ('{"value": {"base64": "/w==", "a": 1}}', InputRecord(None, b'{"base64":"/w==","a":1}', [])),
+        ('{"timestamp": -1, "timestamp_type": "NoTimestampType"}', InputRecord(None, None, [])),
         ('{"topic": "t", "offset": 4, "timestamp_type": "CreateTime", "key": "k"}', InputRecord(b"k", None, [])),
     ],
-)
+)  # fmt: skip
 def test_a_line_of_json(line: str, record: InputRecord) -> None:
     assert parse_json(line.encode(), 1) == record
 
@@ -75,6 +84,11 @@ def test_a_line_of_json(line: str, record: InputRecord) -> None:
         '{"val": 1}',
         '{"partition": -1}',
         '{"timestamp": "noon"}',
+        '{"timestamp": -5}',
+        '{"timestamp": 9223372036854775808}',
+        '{"timestamp": "1969-12-31T23:59:59Z"}',
+        '{"value": 01}',
+        f'{{"value": {"[" * 100_000}{"]" * 100_000}}}',
         '{"value": {"base64": "?"}}',
         '{"value": {"base64": 1.5}}',
         '{"headers": [["a"]]}',
@@ -85,6 +99,12 @@ def test_a_line_of_json(line: str, record: InputRecord) -> None:
 def test_a_line_of_json_that_is_not_a_record(line: str) -> None:
     with pytest.raises(LineError, match=r"^line 9 is not a record in JSON: "):
         parse_json(line.encode(), 9)
+
+
+def test_a_line_of_json_with_bytes_that_are_not_text_is_not_a_record() -> None:
+    for line in (b'{"value": "\xff"}', b'{"value": {"a": "\xff"}}'):
+        with pytest.raises(LineError, match=r"^line 9 is not a record in JSON: "):
+            parse_json(line, 9)
 
 
 def test_a_blank_line_between_lines_of_json_is_no_record() -> None:

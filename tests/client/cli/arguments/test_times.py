@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from odradek.client.cli.arguments import times
-from odradek.client.cli.arguments.times import duration_ms, iso, timestamp
+from odradek.client.cli.arguments.times import before_now, duration_ms, iso, record_timestamp, timestamp
 
 
 @pytest.mark.parametrize(
@@ -45,22 +45,56 @@ def test_points_in_time_relative_to_now(monkeypatch: pytest.MonkeyPatch, text: s
         ("PT1H30M", 5_400_000),
         ("P2D", 172_800_000),
         ("P1DT0.5S", 86_400_500),
+        ("9007199254740993ms", 9_007_199_254_740_993),
+        (f"{2**63 - 1}ms", 2**63 - 1),
     ],
 )
 def test_durations(text: str, ms: int) -> None:
     assert duration_ms(text) == ms
 
 
-@pytest.mark.parametrize("text", ["", "1", "h", "P", "PT", "1y", "1h-2m", "P1H", "1..5s", "99999999999999999999d"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1",
+        "h",
+        "P",
+        "PT",
+        "1y",
+        "1h-2m",
+        "P1H",
+        "1..5s",
+        "99999999999999999999d",
+        f"{2**63}ms",
+        "9" * 400 + "d",
+        "9" * 5000 + "ms",
+    ],
+)
 def test_text_that_is_not_a_duration(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         duration_ms(text)
 
 
-@pytest.mark.parametrize("text", ["", "noon", "-", "-1", "+h", "2023-13-01", "99999999999999999999"])
+@pytest.mark.parametrize(
+    "text", ["", "noon", "-", "-1", "+h", "2023-13-01", "99999999999999999999", f"+{2**63 - 1}ms", "9" * 5000]
+)
 def test_text_that_is_not_a_point_in_time(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         timestamp(text)
+
+
+@pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "-30000d", "0001-01-01"])
+def test_no_record_has_a_time_before_1970_but_one_that_is_looked_up_is_0(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="before 1970"):
+        record_timestamp(text)
+    assert timestamp(text) == 0
+
+
+def test_a_duration_that_began_before_1970_begins_at_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(times, "now_ms", lambda: 10**12)
+    assert before_now(10**12 - 7) == 7
+    assert before_now(30_000 * 86_400_000) == 0
 
 
 @pytest.mark.parametrize(
