@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.client.cli import fail
+from odradek.client.cli import FAILED, fail
 from odradek.client.cli.admin_command import status_of, with_admin
 from odradek.client.cli.arguments.argument_types import milliseconds, named
 from odradek.client.cli.arguments.command_parser import CommandParser
@@ -75,17 +75,18 @@ async def _brokers(admin: Admin, arguments: argparse.Namespace) -> int:
     import asyncio  # not at the top: --help needs none of it
 
     rows = await asyncio.gather(*[_broker_row(admin, broker, arguments.timeout_ms) for broker in cluster.brokers])
+    status = FAILED if any(row["error"] is not None for row in rows) else 0
     columns = ["broker", "host", "port", "rack", "worker"]
     if arguments.json:
         print_rows([*columns, "workers", "error"], rows, as_json=True)
-        return 0
+        return status
     for row in rows:
         if row["error"] is not None:
             row["worker"] = f"unknown ({row['error']})"
         elif row["workers"] is not None:
             row["worker"] = f"{row['worker']} of {row['workers']}"
     print_rows(columns, rows, as_json=False)
-    return 0
+    return status
 
 
 async def _broker_row(admin: Admin, broker: BrokerDescription, timeout_ms: int) -> dict[str, Any]:
@@ -148,10 +149,11 @@ async def _log_dirs(admin: Admin, arguments: argparse.Namespace) -> int:
 
     results = await admin.describe_log_dirs()
     rows = []
+    status = await status_of(admin, results)
     for broker, directories in results.succeeded.items():
         for directory in directories:
             if directory.error is not None:
-                fail(error_text(directory.error))
+                status = fail(error_text(directory.error))
             rows += [
                 {
                     "broker": broker,
@@ -165,4 +167,4 @@ async def _log_dirs(admin: Admin, arguments: argparse.Namespace) -> int:
                 if arguments.topic in (None, partition.topic)
             ]
     print_rows(("broker", "log_dir", "topic", "partition", "bytes", "offset_lag"), rows, as_json=arguments.json)
-    return await status_of(admin, results)
+    return status

@@ -7,6 +7,7 @@ of all that have no quota of their own.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -107,9 +108,12 @@ def _rates(text: str) -> dict[str, float]:
     for part in text.split(","):
         name, _, number = part.partition("=")
         try:
-            rates[name.strip()] = float(number)
+            rate = float(number)
         except ValueError:
-            raise argparse.ArgumentTypeError(f"{part!r} is not of the form name=number") from None
+            rate = math.nan
+        if not math.isfinite(rate):
+            raise argparse.ArgumentTypeError(f"{part!r} is not of the form name=number")
+        rates[name.strip()] = rate
     return rates
 
 

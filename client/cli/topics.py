@@ -19,7 +19,7 @@ from odradek.client.cli.output.tables import add_json_argument, print_json, prin
 
 if TYPE_CHECKING:
     from odradek.client.admin.admin import Admin
-    from odradek.client.admin.results import PartitionDescription, TopicDescription
+    from odradek.client.admin.results import PartitionDescription, Results, TopicDescription
     from odradek.client.record import TopicPartition
 
 Assignments = list[list[int]]
@@ -174,6 +174,7 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
     names = arguments.topic or list(await admin.list_topics(include_internal=True))
     described = await admin.describe_topics(names)
     overrides = await _overrides(admin, described.succeeded)
+    status = max(await status_of(admin, described), await status_of(admin, overrides))
     documents = []
     is_report = arguments.under_replicated_partitions or arguments.unavailable_partitions
     for name, topic in described.succeeded.items():
@@ -181,14 +182,14 @@ async def _describe(admin: Admin, arguments: argparse.Namespace) -> int:
         if is_report and not shown:
             continue
         offsets = await _offsets(admin, topic) if arguments.offsets else {}
-        documents.append(document_of(topic, shown, overrides[name], offsets))
+        documents.append(document_of(topic, shown, overrides.succeeded.get(name), offsets))
     if arguments.json:
         print_json(documents)
     elif is_report:
         print_partitions(documents)
     else:
         print_topics(documents)
-    return await status_of(admin, described)
+    return status
 
 
 def _is_shown(partition: PartitionDescription, arguments: argparse.Namespace) -> bool:
@@ -197,20 +198,25 @@ def _is_shown(partition: PartitionDescription, arguments: argparse.Namespace) ->
     return partition.leader is None if arguments.unavailable_partitions else True
 
 
-async def _overrides(admin: Admin, topics: Iterable[str]) -> dict[str, dict[str, str | None]]:
+async def _overrides(admin: Admin, topics: Iterable[str]) -> Results[str, dict[str, str | None]]:
     """Return the properties that were set for each topic itself. Raises ClientError."""
     from odradek.client.admin.arguments import ConfigResource
-    from odradek.client.admin.results import ConfigSource
+    from odradek.client.admin.results import ConfigSource, Results
+    from odradek.client.errors import ClientError
 
     described = await admin.describe_configs([ConfigResource.topic(topic) for topic in topics])
-    return {
-        resource.name: {
-            name: entry.value
-            for name, entry in sorted(entries.items())
-            if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
-        }
-        for resource, entries in described.values_or_raise().items()
-    }
+    overrides: Results[str, dict[str, str | None]] = Results()
+    for resource, entries in described.items():
+        overrides[resource.name] = (
+            entries
+            if isinstance(entries, ClientError)
+            else {
+                name: entry.value
+                for name, entry in sorted(entries.items())
+                if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG
+            }
+        )
+    return overrides
 
 
 async def _offsets(admin: Admin, topic: TopicDescription) -> dict[int, dict[str, int]]:

@@ -8,6 +8,7 @@ itself. In JSON values keep their types.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -38,10 +39,24 @@ def print_rows(columns: Sequence[str], rows: Iterable[Row], *, as_json: bool) ->
 
 
 def print_json(document: Any) -> None:
-    """Print an indented JSON document; text is not escaped, except bytes that are not UTF-8."""
+    """Print an indented JSON document; text is not escaped, except bytes that are not UTF-8.
+
+    Numbers that JSON does not have are texts, as in Kafka's tools: "NaN", "Infinity".
+    """
     import json
 
-    print(json.dumps(document, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode())
+    text = json.dumps(_with_json_numbers(document), indent=2, ensure_ascii=False, allow_nan=False)
+    print(text.encode(errors="backslashreplace").decode())
+
+
+def _with_json_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_json_numbers(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_json_numbers(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], are_numbers: Sequence[bool]) -> str:

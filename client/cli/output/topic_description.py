@@ -13,12 +13,12 @@ from odradek.protocol.plural import pluralize
 def document_of(
     topic: TopicDescription,
     shown: Sequence[PartitionDescription],
-    configs: dict[str, str | None],
+    configs: dict[str, str | None] | None,
     offsets: dict[int, dict[str, int]],
 ) -> dict[str, Any]:
     """Return the topic as its JSON document, with the properties set for it, and the offsets of partitions if given.
 
-    `shown` are the partitions that it contains.
+    `shown` are the partitions that it contains; `configs` is None if the brokers refuse to describe them.
     """
     partitions = [
         {
@@ -47,7 +47,7 @@ def print_topics(documents: list[dict[str, Any]]) -> None:
         if index:
             print()
         partitions = topic["partitions"]
-        configs = ",".join(f"{name}={value}" for name, value in topic["configs"].items())
+        configs = ",".join(f"{name}={value}" for name, value in (topic["configs"] or {}).items())
         print(
             f"{topic['topic']}  id {topic['topic_id']}  {pluralize(len(partitions), 'partition')}"
             f"  replication factor {len(partitions[0]['replicas'])}{'  ' if configs else ''}{configs}"

@@ -93,8 +93,8 @@ async def _list_beside(workers: Workers, silent: int, closed: int) -> None:
     await workers.register(4, closed)
     typed = ("cluster", "brokers", "--bootstrap-server", workers.bootstrap, "--timeout-ms", "300")
 
-    rows = {row["broker"]: row for row in await run_json(*typed)}
-    out, _ = await run(*typed)
+    rows = {row["broker"]: row for row in await run_json(*typed, status=1)}
+    out, _ = await run(*typed, status=1)
 
     assert [row["worker"] for row in rows.values()] == [0, None, None, None, 1, 2]
     assert [node_id for node_id, row in rows.items() if row["error"] is not None] == [3, 4]
