@@ -69,7 +69,7 @@ class RangeOr(msgspec.Struct, frozen=True):
 
     def __call__(self, value: int) -> None:
         if value != self.otherwise and not self.low <= value <= self.high:
-            raise InvalidValueError(f"{OUT_OF_BOUNDS} between {self.low} and {self.high}, or {self.otherwise}")
+            raise InvalidValueError(f"{OUT_OF_BOUNDS} between {self.low} and {self.high} or equal to {self.otherwise}")
 
     def __str__(self) -> str:
         return f"[{self.low},...,{self.high}] or {self.otherwise}"

@@ -67,7 +67,8 @@ class GroupCoordinatorShard:
         return None
 
     def _handle_request(self, group_id: str, group: Group | None, event: GroupEvent, now_ms: int) -> Effects:
-        if group is not None and (group.group_type == event.creates or not group.is_empty):
+        is_other = group is not None and group.group_type != event.creates
+        if group is not None and not (is_other and group.is_empty and event.may_replace):
             return group.handle(event, now_ms)
         candidate = self._new_group(event.creates, group_id, now_ms)
         if candidate is None:

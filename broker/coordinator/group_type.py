@@ -29,10 +29,15 @@ MayDescribe = Callable[[str], bool]
 class GroupEvent(Event, frozen=True):
     """A request of a member.
 
-    `creates` is the type of the group that it creates where there is none, or an empty one of another type.
+    `creates` is the type of the group that it creates where there is none, or an empty one of another type, which it
+    `may_replace`.
     """
 
     creates: ClassVar[str] = CLASSIC
+
+    @property
+    def may_replace(self) -> bool:
+        return True
 
 
 class MetadataChanged(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from collections.abc import Awaitable
 from typing import cast
 
 from odradek.broker.coordinator.classic_group.events import Join
+from odradek.broker.coordinator.classic_group.member_effects import join_error
 from odradek.broker.coordinator.runtime.events import PendingReply
 from odradek.broker.request.context import RequestContext
 from odradek.broker.request.group_ids import check_group_id
@@ -37,11 +38,14 @@ def handle(
     try:
         check(services, context, Operation.READ, ResourceType.GROUP, request.group_id)
         _check(services, request)
+    except KafkaError as error:
+        return _finished(join_error(error.code, request.member_id), may_be_null)
+    try:
         answer = services.groups.submit(request.group_id, _join(services, context, request))
     except KafkaError as error:
-        return _finished(_refused(request, error), may_be_null)
+        return _finished(_failed(error), may_be_null)
     if isinstance(answer, asyncio.Future):
-        return _later(cast("asyncio.Future[JoinGroupResponse]", answer), request, may_be_null)
+        return _later(cast("asyncio.Future[JoinGroupResponse]", answer), may_be_null)
     return _finished(cast("JoinGroupResponse", answer), may_be_null)
 
 
@@ -61,18 +65,17 @@ def _check(services: Services, request: JoinGroupRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, detail)
 
 
-async def _later(
-    answer: asyncio.Future[JoinGroupResponse], request: JoinGroupRequest, may_be_null: bool
-) -> JoinGroupResponse:
+async def _later(answer: asyncio.Future[JoinGroupResponse], may_be_null: bool) -> JoinGroupResponse:
     try:
         response = await answer
     except KafkaError as error:
-        response = _refused(request, error)
+        response = _failed(error)
     return _finished(response, may_be_null)
 
 
-def _refused(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error.code, member_id=request.member_id, protocol_name=None)
+def _failed(error: KafkaError) -> JoinGroupResponse:
+    """Return the response to an error that the coordinator raises: it has no member id, as in Kafka."""
+    return join_error(error.code, "")
 
 
 def _finished(response: JoinGroupResponse, may_be_null: bool) -> JoinGroupResponse:

@@ -84,7 +84,7 @@ def test_valid_topic_properties(overrides: dict[str, str | None]) -> None:
         ({"segment.bytes": "2147483648"}, "segment.bytes"),
         ({"cleanup.policy": "x"}, "String must be one of: compact, delete"),
         ({"compression.type": "none"}, "compression.type"),
-        ({"compression.gzip.level": "0"}, "between 1 and 9, or -1"),
+        ({"compression.gzip.level": "0"}, "between 1 and 9 or equal to -1"),
         ({"compression.zstd.level": "23"}, "no more than 22"),
         ({"min.cleanable.dirty.ratio": "1.5"}, "no more than 1"),
         ({"preallocate": "yes"}, "true or false"),

@@ -266,6 +266,18 @@ def test_a_consumer_group_whose_first_records_cannot_be_written_does_not_exist()
     assert shard.groups == {}
 
 
+@pytest.mark.parametrize("epoch", [7, -1, -2])
+def test_only_a_member_that_joins_replaces_an_empty_group_of_the_other_type(epoch: int) -> None:
+    shard = empty_shard()
+    append_group(shard)
+    request = ConsumerGroupHeartbeatRequest("g", "m", epoch)
+
+    with pytest.raises(KafkaError, match="Group g is not a consumer group") as raised:
+        shard.handle("g", ConsumerHeartbeat(PendingReply(), request, "", "c", "/h"), NOW)
+
+    assert raised.value.code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
 def test_a_join_parked_in_a_group_without_written_records_is_answered_when_the_group_moves() -> None:
     shard = empty_shard()
     join = joining()

@@ -272,3 +272,15 @@ def test_the_group_is_downgraded_when_its_last_such_member_comes_back_with_the_c
     reloaded = place.migration.classic_group("g", 0)
     reloaded.replay(place.log[-1])
     assert {member.group_instance_id for member in reloaded.members} == {None, "static"}
+
+
+def test_the_metadata_may_change_before_the_last_such_member_comes_back_with_the_classic_protocol() -> None:
+    place = Place()
+    place.form(b"")
+    place.heartbeat("new", instance_id="static")
+    place.group.metadata_changed({"t"}, False, place.now_ms)
+
+    (joined,) = place.join("back", instance_id="static")
+
+    assert joined.error_code == ErrorCode.NONE
+    assert place.group.group_type == "classic"

@@ -127,7 +127,7 @@ class ClassicGroup:
         effects = self._effects(now_ms)
         if isinstance(follow_up, Replacement):
             self._joining.replacement_written(follow_up, error, effects)
-        else:
+        elif isinstance(follow_up, _Assignment):  # else of a consumer group that was converted to this one
             self._assignment_written(follow_up, error, effects)
         return effects
 
@@ -186,6 +186,7 @@ class ClassicGroup:
         if response is Action.CURRENT:
             effects.replies.append((sync.pending_reply, sync_response(state, member)))
             return
+        refuse_parked(state, member, ErrorCode.REBALANCE_IN_PROGRESS, effects)  # differs from Kafka, as in `join`
         member.syncing = sync.pending_reply
         if state.members.leader == sync.member_id:
             assignments = {each.member_id: sync.assignments.get(each.member_id, b"") for each in state.members}

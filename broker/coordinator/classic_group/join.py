@@ -125,6 +125,8 @@ class Joining:
             with_members = state.current is State.COMPLETING
             effects.replies.append((join.pending_reply, join_response(state, member, with_members=with_members)))
         else:
+            # Differs from Kafka, which never answers a request that waits when the member sends another one.
+            refuse_parked(state, member, ErrorCode.REBALANCE_IN_PROGRESS, effects)
             state.members.rejoin(member, join)
             reason = f"member {member.member_id} joins again; client reason: {join.reason}"
             self._rebalance.start_or_complete(reason, effects)

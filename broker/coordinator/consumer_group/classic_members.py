@@ -20,6 +20,7 @@ from __future__ import annotations
 import msgspec
 
 from odradek.broker.coordinator.classic_group.events import Heartbeat, Join, Leave, Leaving, Sync
+from odradek.broker.coordinator.classic_group.member_effects import join_error
 from odradek.broker.coordinator.consumer_group import checks, consumer_protocol, departure
 from odradek.broker.coordinator.consumer_group.events import join_timer, session_timer, sync_timer
 from odradek.broker.coordinator.consumer_group.heartbeat import replace_static
@@ -47,7 +48,7 @@ def give_member_id(state: GroupState, event: Join, settings: ConsumerGroupSettin
     """Answer MEMBER_ID_REQUIRED. Raises GROUP_MAX_SIZE_REACHED or INCONSISTENT_GROUP_PROTOCOL, as `join` would."""
     checks.check_room(state, event.new_member_id, settings)
     _subscription(state, event, event.new_member_id)
-    response = JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=event.new_member_id)
+    response = join_error(ErrorCode.MEMBER_ID_REQUIRED, event.new_member_id)
     return Effects(replies=[(event.pending_reply, response)])
 
 

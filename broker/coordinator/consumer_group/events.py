@@ -39,6 +39,11 @@ class ConsumerHeartbeat(GroupEvent, frozen=True):
     client_host: str
     may_describe: MayDescribe | None = None
 
+    @property
+    def may_replace(self) -> bool:
+        """Whether the member joins."""
+        return self.request.member_epoch == 0
+
 
 class ExpressionsResolved(msgspec.Struct, frozen=True):
     """Regular expressions were matched against all topics: the result of the work of earlier effects."""

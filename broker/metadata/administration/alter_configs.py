@@ -115,10 +115,10 @@ async def alter_broker_configs(
         image = metadata.image
         present, revision = image.broker_configs.get(node_id, ({}, 0))
         altered = changed({} if replace else present, changes, _broker_schema)
-        _check_min_insync_replicas(node_id, present, altered, changes, replace=replace)
         _check_dynamic(metadata.config, _set(present, altered, changes), node_id)
         of_all = {} if node_id is None else image.broker_configs.get(None, ({}, 0))[0]
         _check_rules(metadata, {**of_all, **altered})
+        _check_min_insync_replicas(node_id, present, altered, changes, replace=replace)
         if validate_only:
             return
         key = metadata.keys.broker_config(node_id)
