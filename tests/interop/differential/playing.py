@@ -39,8 +39,8 @@ _UNPREDICTABLE = frozenset(
         "transaction_start_time_ms", "last_timestamp", "coordinator_epoch",
     }
 )  # fmt: skip
-_SETS = frozenset({"partitions"})
-"""Lists of numbers that Kafka keeps in hash tables."""
+_SETS = frozenset({"partitions", "subscribed_topic_names"})
+"""Lists of plain values that Kafka keeps in hash tables."""
 _TEXT = "error_message"
 _OWN_WORDS = {
     "This most likely occurs because of a request being malformed": "Kafka's text of INVALID_REQUEST; ours is exact",
@@ -48,7 +48,7 @@ _OWN_WORDS = {
     "A feature version cannot be less than 0.": "ours names the versions that can be set",
     "Tiered Storage functionality is disabled": "there is none to enable",
     "These security configs can be dynamically updated only per-listener": "they cannot be set at run time at all",
-    "Config value append is not allowed for config key": "ours is Kafka's text for a topic",
+    " is not allowed for config key": "ours is Kafka's text for a topic",
     "requirement failed: ": "a Scala text; ours names the property",
     "Request Request(": "a Java object; ours names the right that is missing",
     "Error parsing configuration property": "a Java exception; ours shows the form",
@@ -56,6 +56,7 @@ _OWN_WORDS = {
     "Client metrics subscription name must not be empty": "there are no client metrics",
     " must be greater than or equal to group.": "Kafka 4.4 writes the range, as ours does",
     " must be less than or equal to group.": "Kafka 4.4 writes the range, as ours does",
+    " is not a valid regular expression: ": "the reason is RE2's, not that of RE2/J",
     "Unknown operation type 9 is not allowed": "as for every other resource",
 }
 """Parts of Kafka's messages that ours do not repeat, with the reason."""
