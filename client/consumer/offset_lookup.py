@@ -74,8 +74,13 @@ class OffsetLookup:
         return found | await self.find(dict.fromkeys(beyond, LATEST), timeout_ms) if beyond else found
 
     async def _find_topics(self, partitions: Iterable[TopicPartition], timeout_ms: int) -> None:
-        topics = dict.fromkeys(partition.topic for partition in partitions)
-        found = {topic: await self._cluster.topic(topic, timeout_ms, keep=False) for topic in topics}
+        most: dict[str, int] = {}
+        for topic, index in partitions:
+            most[topic] = max(most.get(topic, 0), index + 1)
+        found = {
+            topic: await self._cluster.topic(topic, timeout_ms, keep=False, partitions=count)
+            for topic, count in most.items()
+        }
         for topic, index in partitions:
             known = found[topic]
             if not 0 <= index < len(known.partitions):

@@ -208,33 +208,41 @@ class Cluster:
     def _topics(self) -> frozenset[str]:
         return frozenset().union(*self._tracked.values())
 
-    async def topic(self, name: str, timeout_ms: int, *, keep: bool = True) -> TopicMetadata:
+    async def topic(self, name: str, timeout_ms: int, *, keep: bool = True, partitions: int = 0) -> TopicMetadata:
         """The metadata of a topic, requested until they exist or `timeout_ms` is over; with `keep` it stays tracked.
+
+        Metadata of fewer than `partitions` are requested again, as some may have been added since.
 
         Raises UnknownTopicError and other BrokerErrors, TimeLimitError.
         """
-        if (known := self.image.topics.get(name)) is None:
+        known = self.image.topics.get(name)
+        requests = 2 if self._refresh is not None else 1  # the one under way may be older than the partitions
+        while known is None or (len(known.partitions) < partitions and requests):
+            requests -= 1
             known = await self._wait_for_topic(name, timeout_ms)
         if keep:
             self.track(f"topic {name}", {name})
         return known
 
     async def _wait_for_topic(self, name: str, timeout_ms: int) -> TopicMetadata:
+        """Request metadata until they have the topic."""
         user = object()
         failure: ClientError | None = None
         self._tracked[user] = frozenset({name})
         limit = asyncio.timeout(timeout_ms / 1000)
         try:
             async with limit:
-                while (known := self.image.topics.get(name)) is None:
+                while True:
                     try:
                         await self.refresh()
                         failure = self.topic_failure(name)
+                        known = self.image.topics.get(name)
                     except ClientError as error:
-                        failure = error
+                        failure, known = error, None
+                    if known is not None:
+                        return known
                     if failure is not None and not failure.retriable:
                         raise failure
-                return known
         except TimeoutError:
             if not limit.expired():
                 raise
