@@ -102,7 +102,11 @@ class ClassicMember:
         self._last_generation = NO_GENERATION
 
     async def join(self, topics: Collection[str], owned_now: Sequence[TopicPartition]) -> JoinResult:
-        """Join, or join again, and return the assignment. Raises ClientError for an error that cannot be retried."""
+        """Join, or join again, and return the assignment.
+
+        Raises ClientError for an error that cannot be retried, and if the membership that `owned_now` is of has ended:
+        another member may own them, so they must be lost before the next join.
+        """
         config = self._config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         while True:
@@ -113,7 +117,9 @@ class ClassicMember:
             except ClosedError:
                 raise
             except ClientError as error:
-                if self.handle_error(error) is ErrorAction.FATAL:
+                action = self.handle_error(error)
+                has_ended = action is not ErrorAction.RETRY and self.generation == NO_GENERATION
+                if action is ErrorAction.FATAL or (has_ended and owned_now):
                     raise
                 _LOG.info("%s", error)
                 if not isinstance(error, BrokerError) or error.retriable:

@@ -19,9 +19,10 @@ import re
 from collections.abc import Callable, Collection, Mapping
 
 from odradek.client.config import ConsumerConfig
-from odradek.client.errors import ClientError
+from odradek.client.errors import ClientError, MembershipError
 from odradek.client.group.assignors import ASSIGNORS
 from odradek.client.group.classic_member import ClassicMember
+from odradek.client.group.committed_offsets import NO_GENERATION
 from odradek.client.group.owned_partitions import OwnedPartitions
 from odradek.client.group.rebalancer import ErrorAction, until_answered
 from odradek.client.network.cluster import Cluster
@@ -64,7 +65,14 @@ class ClassicRebalancer:
             await self._owned.revoke(self._owned.partitions())
         if (pattern := self._pattern) is not None:
             self._topics = await until_answered(self._config, lambda: self._matching_topics(pattern))
-        joined = await self.member.join(self._topics, self._owned.partitions())
+        owned = self._owned.partitions()
+        try:
+            joined = await self.member.join(self._topics, owned)
+        except MembershipError:
+            if not owned or self.member.generation != NO_GENERATION:
+                raise
+            await self._owned.lose(owned)
+            return True
         return await self._owned.take_over(joined.partitions)
 
     async def heartbeat(self) -> None:

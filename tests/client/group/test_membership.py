@@ -113,6 +113,23 @@ async def test_a_partition_whose_owner_still_takes_it_over_is_given_to_no_other(
         assert (slow.assignment(), other.assignment()) == ([("a", 0)], [("b", 0)])
 
 
+@simulated
+async def test_partitions_of_a_member_that_is_removed_during_a_join_are_lost() -> None:
+    class Notes(RebalanceListener):
+        async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
+            lost.extend(partitions)
+
+    lost: list[TopicPartition] = []
+    network, groups = a_cluster()
+    async with consumer_of(network, "classic", partition_assignment_strategy="cooperative-sticky") as consumer:
+        await consumer.subscribe("a", Notes())
+        await poll_for(1, consumer)
+        network.brokers[1].script("SyncGroup", refuse(groups, ErrorCode.UNKNOWN_MEMBER_ID))
+        await consumer.subscribe(["a", "b"], Notes())
+        await poll_for(1, consumer)
+        assert lost == [("a", 0)]
+
+
 @of_both_protocols
 @simulated
 async def test_a_member_sends_heartbeats_while_it_waits_for_committed_offsets(protocol: str) -> None:
