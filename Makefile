@@ -38,7 +38,7 @@ COMMIT     ?= HEAD~1
 BENCH_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs site linkcheck crash crash-streams simulate simulate-mutants fuzz waiting pipeline-cluster coverage check bench bench-quick rebalances compare compile test-compiled uncompile clean
+.PHONY: help run demo cluster setup test test-fast peers lint format types contracts docs site linkcheck crash crash-streams simulate simulate-members simulate-mutants fuzz waiting pipeline-cluster coverage check bench bench-quick rebalances compare compile test-compiled uncompile clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -116,6 +116,9 @@ crash: $(VENV)/.everything ## kill -9 a broker again and again under a producer,
 
 simulate: $(VENV)/.everything ## Three brokers in virtual time, with faults: one run for each seed (SEEDS=1000 FIRST_SEED=0)
 	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST_SEED)
+
+simulate-members: $(VENV)/.everything ## Consumers of one group in virtual time, with faults and cancellations (SEEDS=1000 FIRST_SEED=0)
+	$(BIN)/python -m tests.client.simulation --seeds $(SEEDS) --first $(FIRST_SEED)
 
 simulate-mutants: $(VENV)/.everything ## The same on brokers with one defect each, which a seed must find (MUTANT_SEEDS=100)
 	$(BIN)/python -m tests.simulation --mutants --seeds $(MUTANT_SEEDS) --first $(FIRST_SEED)
