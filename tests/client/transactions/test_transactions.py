@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -215,23 +214,6 @@ async def test_a_cancelled_commit_aborts_before_it_was_sent_and_goes_on_afterwar
             await send(producer, b"1")
     assert coordinator.ended == [False, True, True, True]
     assert log.values() == [b"0", b"1", b"0", b"1"]
-
-
-@simulated
-async def test_an_abort_in_any_turn_of_a_commit_that_is_refused_is_sent() -> None:
-    for turns in range(1, 60):
-        network, _, _ = cluster(1)
-        network.brokers[1].script("EndTxn", refuse_end(ErrorCode.INVALID_TXN_STATE))
-        async with producer_of(network) as producer:
-            transaction = await producer.transaction().__aenter__()
-            await producer.send_and_wait("t", b"1")
-            committing = asyncio.create_task(transaction.commit())
-            for _ in range(turns):
-                await asyncio.sleep(0)
-            with suppress(ConfigurationError):  # the commit was sent, or the transaction has ended
-                await transaction.abort()
-                assert not network.brokers[1].received(EndTxnRequest)[-1].committed, turns
-            await asyncio.gather(committing, return_exceptions=True)
 
 
 @BOTH
