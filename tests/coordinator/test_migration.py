@@ -284,3 +284,15 @@ def test_the_metadata_may_change_before_the_last_such_member_comes_back_with_the
 
     assert joined.error_code == ErrorCode.NONE
     assert place.group.group_type == "classic"
+
+
+def test_the_first_target_after_an_upgrade_does_not_wait_for_the_interval() -> None:
+    """As in Kafka, whose converted group has a target of time 0."""
+    place = Place()
+    place.settings = msgspec.structs.replace(place.settings, assignment_interval_ms=15_000)
+    place.form(ALL_FOUR)
+    place.heartbeat("new")
+    place.heartbeat("another")
+
+    state = place.group.group_state
+    assert (state.group_epoch, state.target_epoch) == (3, 2)
