@@ -9,13 +9,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from odradek.broker.structured_logging import StructuredLogger
 
 _LOG = StructuredLogger(__name__)
 
+T = TypeVar("T")
+
 Periodic = Callable[[], Awaitable[object] | None]
+
+
+def create_task(coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
+    """Create a task that begins in the next turn of the running loop, after its creator has stored it.
+
+    The loop's own `create_task` may run the coroutine at once: a program can set an eager task factory (Python 3.12).
+    """
+    return asyncio.Task(coroutine, loop=asyncio.get_running_loop(), name=name)
 
 
 class BackgroundTasks:
@@ -38,7 +48,7 @@ class BackgroundTasks:
 
     def start(self, name: str, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine until it returns or until `stop`; its exception is passed to `on_failure(name, error)`."""
-        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        task = create_task(coroutine, name=name)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task

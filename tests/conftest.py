@@ -14,6 +14,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.eager_tasks import make_tasks_eager
+
 pytest_plugins = ["pytester", "odradek.testing.plugin"]
 
 # Shared machines stall; a deadline would then fail a test that is right. In CI the seed is fixed, so that a red build
@@ -34,6 +36,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 # A shell starts what runs in the background with Ctrl-C ignored, and the programs under test would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+if os.environ.get("ODRADEK_EAGER_TASKS") == "1":
+    make_tasks_eager()
 
 
 MAY_START_PROCESSES = {"process", "interop", "java", "crash", "spark", "fuzz"}

@@ -50,6 +50,7 @@ from odradek.broker.metadata.values import ClusterRecord, ControllerRecord, List
 from odradek.broker.metrics.counts.metadata_store import MetadataStoreCounts
 from odradek.broker.randomness import Randomness
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.tasks import create_task
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.uuids import uuid_to_text
 
@@ -370,7 +371,7 @@ class Metadata:
         self._waits.reached(image.revision)
 
     def _start_task(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        task = create_task(coroutine, name=name)
         task.add_done_callback(self._task_ended)
         self._tasks.append(task)
 

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 
 import pytest
 
 from odradek.broker.tasks import BackgroundTasks
+from tests.eager_tasks import eager_task
 
 
 class Failures(list[tuple[str, BaseException]]):
@@ -111,3 +113,22 @@ async def test_a_stop_in_the_turn_in_which_a_task_fails_returns_after_the_failur
 
     assert await stopping[0] == ["failing"]
     assert len(tasks) == 0
+
+
+if sys.version_info >= (3, 12):
+
+    async def test_no_task_runs_before_a_stop_can_cancel_it() -> None:
+        asyncio.get_running_loop().set_task_factory(eager_task)
+        tasks = BackgroundTasks(Failures())
+
+        async def stop_and_stay() -> None:
+            stopping.append(asyncio.create_task(tasks.stop()))
+            await asyncio.Event().wait()
+
+        stopping: list[asyncio.Task[None]] = []
+        task = tasks.start("stays", stop_and_stay())
+        await asyncio.wait({task}, timeout=10)
+        await stopping[0]
+
+        assert task.cancelled()
+        assert len(tasks) == 0

@@ -14,8 +14,8 @@ which it heard nobody, counts for one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from odradek.broker.metadata.store.commit import until_reached
 from odradek.broker.metadata.store.shared.framing import FramedConnection
@@ -44,6 +44,7 @@ from odradek.broker.metadata.store.shared.messages import (
 from odradek.broker.metadata.store.store import MetadataStore, Session, StoreError, StoreFailedError
 from odradek.broker.metadata.store.store import Watch as StoreWatch
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.tasks import create_task
 
 _LOG = StructuredLogger(__name__)
 
@@ -77,7 +78,7 @@ class ServedConnection(FramedConnection):
         elif isinstance(request, RequestProgress | EndWatch):
             self._for_watch(request)
         else:
-            self._requests.add(task := _task(self._answer(request)))
+            self._requests.add(task := create_task(self._answer(request)))
             task.add_done_callback(self._answered)
             if len(self._requests) >= MOST_REQUESTS:
                 self.pause()
@@ -163,7 +164,7 @@ class ServedConnection(FramedConnection):
         if not self.is_open:
             await self._revoke(session)
             return
-        self._sessions[session.lease] = session, _task(self._guard(session, request.ttl / TICKS_PER_TTL))
+        self._sessions[session.lease] = session, create_task(self._guard(session, request.ttl / TICKS_PER_TTL))
         self.send(encode(Opened(request.id, session.lease)))
 
     async def _guard(self, session: Session, tick: float) -> None:
@@ -186,7 +187,7 @@ class ServedConnection(FramedConnection):
         if request.id in self._watches or len(self._watches) >= MOST_WATCHES:
             raise MalformedMessageError(f"watch {request.id} exists, or {MOST_WATCHES} others")
         watch = self._store.watch(request.prefix, request.after)
-        self._watches[request.id] = watch, _task(self._follow(request.id, watch))
+        self._watches[request.id] = watch, create_task(self._follow(request.id, watch))
 
     def _for_watch(self, request: RequestProgress | EndWatch) -> None:
         """Apply a request to a watch, which may have failed a moment ago."""
@@ -214,7 +215,3 @@ class ServedConnection(FramedConnection):
             error = StoreFailedError(f"the server of the metadata store failed: {raised!r}")
         self._watches.pop(id_, None)
         self.send(encode(failed(id_, error)))
-
-
-def _task(coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    return asyncio.get_running_loop().create_task(coroutine)
