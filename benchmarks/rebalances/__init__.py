@@ -9,7 +9,7 @@ a steady producer of numbered records, and one schedule; the runs of both client
 | `schedule` | the steps of a seed |
 | `run` | one run: carries out the steps, collects the events |
 | `members` | the processes of members |
-| `member`, `Member.java` | the programs of members: they print events |
+| `member` | the program of our members, which prints events; `Member.java` is that of the others |
 | `columns` | the columns of the table, from the events |
 
 With `--output` the events stay: an event is a line of JSON with `at`, in seconds since the epoch, in a file of its
