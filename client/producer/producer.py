@@ -255,7 +255,7 @@ class Producer(Generic[K, V]):
             if partition is None:
                 partition = routes.partitioner.choose(k, v, size)
             elif not 0 <= partition < len(routes.queues):
-                raise self._no_such_partition(topic, partition)
+                await self._find_partition(topic, partition)
             if size > self._max_record:
                 raise self._too_large(topic, partition, size)
             queue = routes.queues[partition]
@@ -364,12 +364,19 @@ class Producer(Generic[K, V]):
         if self._transactions is not None:
             self._transactions.state.check_accepts("send a record")
 
-    def _no_such_partition(self, topic: str, partition: int) -> UnknownTopicError:
-        self._cluster.request_refresh()  # the topic may have more partitions by now
-        known = f"the topic has {pluralize(len(self._topics[topic].queues), 'partition')}"
-        return UnknownTopicError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "send a record", known, topic=topic, partition=partition
-        )
+    async def _find_partition(self, topic: str, partition: int) -> None:
+        """Return if metadata that are requested now have the partition. Raises UnknownTopicError, TimeLimitError."""
+        await self._cluster.topic(topic, self._config.max_block_ms, partitions=partition + 1)
+        self._check_accepts_records()
+        known = len(self._topics[topic].queues)
+        if not 0 <= partition < known:
+            raise UnknownTopicError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                "send a record",
+                f"the topic has {pluralize(known, 'partition')}",
+                topic=topic,
+                partition=partition,
+            )
 
     def _too_large(self, topic: str, partition: int, size: int) -> RecordTooLargeError:
         return RecordTooLargeError(

@@ -78,7 +78,7 @@ class ExportRun:
         done = committed_runs(files)
         self._number = done[-1] + 1 if done else 0
         self.staging = f"{_STAGING}/{self._number}"
-        last = Checkpoint.from_json(files.read(f"{_COMMITS}/{done[-1]}")) if done else None
+        last = _read_checkpoint(files, f"{_COMMITS}/{done[-1]}") if done else None
         self.range, self.losses = next_checkpoint(last, log)
         if self.losses and not accepts_loss:
             others = len(self.losses) - _SHOWN
@@ -92,6 +92,16 @@ class ExportRun:
 
     def commit(self) -> None:
         self._files.write(f"{_COMMITS}/{self._number}", self.range.to_json())
+
+
+def _read_checkpoint(files: FileSystem, path: str) -> Checkpoint:
+    """Return the checkpoint of a commit. Raises `JobError`, as for those of earlier versions, which are empty."""
+    try:
+        return Checkpoint.from_json(files.read(path))
+    except (ValueError, KeyError, TypeError) as error:
+        raise JobError(
+            f"{files.directory}/{path} is not the commit of an export: --overwrite exports everything again"
+        ) from error
 
 
 def committed_runs(files: FileSystem) -> list[int]:

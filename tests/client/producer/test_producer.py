@@ -227,16 +227,18 @@ async def test_a_partition_that_does_not_exist_is_an_error() -> None:
 
 
 @simulated
-async def test_partitions_that_were_added_are_used_after_the_next_metadata() -> None:
+@pytest.mark.parametrize("is_refreshing", [False, True])
+async def test_a_partition_that_was_added_is_used_at_once(is_refreshing: bool) -> None:
     network = ScriptedNetwork()
     network.create("t", 1)
     async with Producer(network.bootstrap, network=network, metadata_max_age_ms=1000) as producer:
-        await (await producer.send("t", b""))
+        await producer.send_and_wait("t", b"")
+        if is_refreshing:
+            await asyncio.sleep(1)  # the request under way is older than the partition
         network.logs["t", 1] = Log("t", 1, 1)
-        with pytest.raises(UnknownTopicError):
-            await producer.send("t", b"", partition=1)
-        await asyncio.sleep(1.1)
-        assert (await (await producer.send("t", b"", partition=1))).partition == 1
+        assert (await producer.send_and_wait("t", b"", partition=1)).partition == 1
+        with pytest.raises(UnknownTopicError, match="the topic has 2 partitions"):
+            await producer.send("t", b"", partition=-1)
 
 
 # acks=0 and acks=1.

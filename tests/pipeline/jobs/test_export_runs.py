@@ -55,6 +55,15 @@ def test_the_files_of_a_run_interrupted_after_its_commit_are_moved(spark: SparkS
     assert not (tmp_path / interrupted.staging).exists()
 
 
+@pytest.mark.parametrize("text", ["", "{}", "[]"])
+def test_a_commit_of_an_earlier_version_is_an_error(spark: SparkSession, tmp_path: Path, text: str) -> None:
+    files = FileSystem(spark, str(tmp_path))
+    ExportRun(files, log(10)).commit()
+    (tmp_path / "_checkpoint/commits/0").write_text(text)
+    with pytest.raises(JobError, match="commits/0 is not the commit of an export: --overwrite exports everything"):
+        ExportRun(files, log(10))
+
+
 def test_a_directory_with_other_settings_or_other_files_is_rejected(spark: SparkSession, tmp_path: Path) -> None:
     files = FileSystem(spark, str(tmp_path / "out"))
     claim_directory(files, {"topic": "t", "partition_by": "date"})
