@@ -59,6 +59,7 @@ def test_the_files_of_a_run_interrupted_after_its_commit_are_moved(spark: SparkS
 def test_a_commit_of_an_earlier_version_is_an_error(spark: SparkSession, tmp_path: Path, text: str) -> None:
     files = FileSystem(spark, str(tmp_path))
     ExportRun(files, log(10)).commit()
+    (tmp_path / "_checkpoint/commits/.0.crc").unlink()  # Spark's checksum
     (tmp_path / "_checkpoint/commits/0").write_text(text)
     with pytest.raises(JobError, match="commits/0 is not the commit of an export: --overwrite exports everything"):
         ExportRun(files, log(10))
