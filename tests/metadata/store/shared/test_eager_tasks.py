@@ -16,7 +16,12 @@ from odradek.broker.metadata.store.store import CompactedError, Put
 from tests.eager_tasks import eager_task
 from tests.metadata.store.shared.conftest import RawWorker
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="Python 3.12 has the first eager tasks")
+
+@pytest.fixture(autouse=True)
+async def eager_tasks() -> None:
+    """Set the factory; before Python 3.12, which has the first eager tasks, the tests run with the others."""
+    if sys.version_info >= (3, 12):
+        asyncio.get_running_loop().set_task_factory(eager_task)
 
 
 class RevokesAtOnce(InMemoryStore):
@@ -27,7 +32,6 @@ class RevokesAtOnce(InMemoryStore):
 
 
 async def test_a_worker_learns_that_its_session_was_lost_at_once(path: Path) -> None:
-    asyncio.get_running_loop().set_task_factory(eager_task)
     store = RevokesAtOnce()
     server = StoreServer(store, path)
     await server.start()
@@ -45,7 +49,6 @@ async def test_a_worker_learns_that_its_session_was_lost_at_once(path: Path) -> 
 async def test_a_watch_that_fails_at_once_leaves_nothing_behind(
     owned: InMemoryStore, server: StoreServer, path: Path
 ) -> None:
-    asyncio.get_running_loop().set_task_factory(eager_task)
     for _ in range(2 * KEPT):
         owned.commit_now(Put(b"a", b""))
 
