@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import NamedTuple
 
 from odradek.client.config import ConsumerConfig
-from odradek.client.errors import BrokerError, ClientError, ClosedError, TimeLimitError, broker_error
-from odradek.client.network.backoff import Backoff
+from odradek.client.errors import BrokerError, ClientError, TimeLimitError, broker_error
+from odradek.client.network.backoff import retried
 from odradek.client.network.coordinator import NOT_THE_COORDINATOR, Coordinator
 from odradek.client.record import CommittedOffset, TopicPartition
 from odradek.protocol.errors import ErrorCode
@@ -71,24 +71,19 @@ class CommittedOffsets:
         return found
 
     async def _until(self, attempt: Callable[[], Awaitable[None]], tried: str, timeout_ms: int) -> None:
-        config = self._config
-        backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         failure: ClientError | None = None
+
+        def is_retriable(error: ClientError) -> bool:
+            nonlocal failure
+            failure = error
+            if isinstance(error, BrokerError) and error.code in NOT_THE_COORDINATOR:
+                self._coordinator.forget_coordinator()
+            return error.retriable or _is_stale(error)
+
         limit = asyncio.timeout(timeout_ms / 1000)
         try:
             async with limit:
-                while True:
-                    try:
-                        return await attempt()
-                    except ClosedError:
-                        raise
-                    except ClientError as error:
-                        failure = error
-                    if isinstance(failure, BrokerError) and failure.code in NOT_THE_COORDINATOR:
-                        self._coordinator.forget_coordinator()
-                    if not failure.retriable and not _is_stale(failure):
-                        raise failure
-                    await asyncio.sleep(backoff.next())
+                await retried(self._config, attempt, is_retriable)
         except TimeoutError:
             if not limit.expired():
                 raise

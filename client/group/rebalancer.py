@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable
@@ -10,8 +9,8 @@ from enum import Enum
 from typing import Protocol, TypeVar
 
 from odradek.client.config import ConsumerConfig
-from odradek.client.errors import ClientError, ClosedError
-from odradek.client.network.backoff import Backoff
+from odradek.client.errors import ClientError
+from odradek.client.network.backoff import retried
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,14 +81,10 @@ async def until_answered(config: ConsumerConfig, attempt: Callable[[], Awaitable
 
     Raises ClientError if it cannot be retried.
     """
-    backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
-    while True:
-        try:
-            return await attempt()
-        except ClosedError:
-            raise
-        except ClientError as error:
-            if not error.retriable:
-                raise
+
+    def is_retriable(error: ClientError) -> bool:
+        if error.retriable:
             _LOG.info("%s", error)
-        await asyncio.sleep(backoff.next())
+        return error.retriable
+
+    return await retried(config, attempt, is_retriable)

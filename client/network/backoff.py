@@ -5,7 +5,15 @@ The n-th pause is `first * 2^n`, at most `longest`, times a random factor from 0
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from random import uniform
+from typing import TypeVar
+
+from odradek.client.config import ClientConfig
+from odradek.client.errors import ClientError, ClosedError
+
+T = TypeVar("T")
 
 _JITTER = 0.2
 
@@ -28,3 +36,22 @@ class Backoff:
     def reset(self) -> None:
         """Start again with the first pause, after a success."""
         self._next = self._first
+
+
+async def retried(
+    config: ClientConfig, attempt: Callable[[], Awaitable[T]], is_retriable: Callable[[ClientError], bool]
+) -> T:
+    """Return the result of `attempt`, which is repeated after a pause while its ClientError `is_retriable`.
+
+    Raises the other errors, and ClosedError in any case.
+    """
+    backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+    while True:
+        try:
+            return await attempt()
+        except ClosedError:
+            raise
+        except ClientError as error:
+            if not is_retriable(error):
+                raise
+        await asyncio.sleep(backoff.next())
