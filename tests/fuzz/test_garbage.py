@@ -8,25 +8,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-from collections.abc import AsyncIterator
 
 import pytest
 
 from odradek.broker.broker import Broker
-from tests.fuzz.waiting import PROPERTIES, every_kind, prepare
+from tests.fuzz.waiting import every_kind
 from tests.fuzz.worst_requests import Worst
 from tests.wire import Wire
 
 SIZE = 30_000
 MOST = 600
 """Objects: such a request has a thousand rows and more, a row of garbage some ten objects."""
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[Broker]:
-    async with Broker(PROPERTIES) as started:
-        await prepare("127.0.0.1", started.port, partitions=50)
-        yield started
 
 
 @pytest.mark.fuzz

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from odradek.protocol.api import by_key
 from odradek.protocol.header import read_request_header
 from odradek.protocol.messages.api_versions import ApiVersionsRequest
 from tests.fuzz.attack import Attacker, Endpoint
-from tests.fuzz.waiting import PROPERTIES, every_kind, prepare
+from tests.fuzz.waiting import every_kind
 from tests.fuzz.worst_requests import Worst
 from tests.wire import Wire
 
@@ -32,13 +31,6 @@ def _apis(worst: Worst) -> set[int]:
 def test_every_api_has_a_kind() -> None:
     covered = set().union(*map(_apis, KINDS))
     assert {by_key(key).name for key in ROWS if key not in covered} == set()
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[Broker]:
-    async with Broker(PROPERTIES) as started:
-        await prepare("127.0.0.1", started.port, partitions=50)
-        yield started
 
 
 class _Until:
