@@ -47,7 +47,7 @@ async def handle(services: Services, context: RequestContext, request: CreateAcl
             valid.append((rule, result))
         results.append(result)
     try:
-        await create_rules(services.metadata, [rule for rule, _ in valid])
+        await create_rules(services.metadata, [rule for rule, _ in valid], time_slice.step)
     except KafkaError as error:
         for _, result in valid:
             result.error_code, result.error_message = error.code, error.detail

@@ -44,7 +44,7 @@ async def handle(services: Services, context: RequestContext, request: DeleteAcl
             raise KafkaError(ErrorCode.POLICY_VIOLATION, "the filters match the same rules too often")
         found.append((result, rules))
     try:
-        await delete_rules(services.metadata, [rule for _, rules in found for rule in rules])
+        await delete_rules(services.metadata, [rule for _, rules in found for rule in rules], time_slice.step)
     except KafkaError as error:
         return error_response(request, error.code, error.detail)
     for result, rules in found:

@@ -2,13 +2,15 @@
 
 A rule's key is made of its content, so both are idempotent: a rule that exists is not created again, and one that is
 gone need not be deleted. All functions return when this broker's image has the outcome and all of its callbacks have
-run, so that the next request is decided by it. After an error some of the rules may be created or deleted.
+run, so that the next request is decided by it. After an error some of the rules may be created or deleted; so may they
+be if `pause`, which is awaited before each transaction, has raised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from odradek.broker.metadata.administration.topic_writes import Pause, no_pause
 from odradek.broker.metadata.metadata import Metadata
 from odradek.broker.metadata.store.store import Cmp, Delete, Op, Put, absent, still
 from odradek.broker.metadata.stored_rules import encode_rule, rule_id
@@ -19,14 +21,15 @@ BYTES_PER_TRANSACTION = 512 * 1024
 """Values of more bytes are another transaction: etcd takes 1.5 MiB at once."""
 
 
-async def create_rules(metadata: Metadata, rules: Iterable[AccessRule]) -> list[AccessRule]:
+async def create_rules(metadata: Metadata, rules: Iterable[AccessRule], pause: Pause = no_pause) -> list[AccessRule]:
     """Create those of the rules that do not exist, and return them. The caller has checked them.
 
-    Raises `KafkaError` KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT.
+    Raises `KafkaError` KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, and what `pause` raises.
     """
     created = []
     for batch in _batches(list(dict.fromkeys(rules))):
         while True:
+            await pause()
             stored = metadata.image.rules
             new = [rule for rule in batch if stored.find(rule) is None]
             keys = [metadata.keys.access_rule(rule_id(rule)) for rule in new]
@@ -39,14 +42,15 @@ async def create_rules(metadata: Metadata, rules: Iterable[AccessRule]) -> list[
     return created
 
 
-async def delete_rules(metadata: Metadata, rules: Iterable[AccessRule]) -> list[AccessRule]:
+async def delete_rules(metadata: Metadata, rules: Iterable[AccessRule], pause: Pause = no_pause) -> list[AccessRule]:
     """Delete those of the rules that exist, and return them.
 
-    Raises `KafkaError` KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT.
+    Raises `KafkaError` KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, and what `pause` raises.
     """
     deleted = []
     for batch in _batches(list(dict.fromkeys(rules))):
         while True:
+            await pause()
             stored = metadata.image.rules
             found = [each for each in map(stored.find, batch) if each is not None]
             keys = [metadata.keys.access_rule(rule_id(each.rule)) for each in found]

@@ -41,6 +41,22 @@ async def test_rules_are_created_once(store: MetadataStore, start: Start) -> Non
     assert metadata.image.revision == revision
 
 
+async def test_others_run_between_transactions_that_have_nothing_to_do(store: MetadataStore, start: Start) -> None:
+    metadata = await start(store)
+    pauses = 0
+
+    async def pause() -> None:
+        nonlocal pauses
+        pauses += 1
+
+    await create_rules(metadata, MANY)
+    await create_rules(metadata, MANY, pause)
+    assert pauses == 3
+    await delete_rules(metadata, MANY)
+    await delete_rules(metadata, MANY, pause)
+    assert pauses == 6
+
+
 async def test_rules_are_deleted_once(store: MetadataStore, start: Start) -> None:
     metadata = await start(store)
     await create_rules(metadata, [RULE, OTHER])
