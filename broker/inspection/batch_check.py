@@ -51,7 +51,10 @@ class SegmentIndexChecks(NamedTuple):
 
 
 class BatchCheck:
-    """The segments of one partition, in order; `next_offset` is behind the last sound batch."""
+    """The segments of one partition, in order; `next_offset` is behind the last sound batch.
+
+    `is_end_known` is False while damage is behind that batch.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class BatchCheck:
         progress: Callable[[int], None],
     ) -> None:
         self.next_offset = 0
+        self.is_end_known = True
         self.batches = 0
         self.epoch_runs: list[EpochRun] = []
         self._descriptors = descriptors
@@ -119,6 +123,7 @@ class BatchCheck:
         self.batches += batches
         if batches:
             self._end_offset = next_offset
+            self.is_end_known = True
         self._progress(at)
         return start + at
 
@@ -149,6 +154,7 @@ class BatchCheck:
             if _HEAD.unpack_from(data)[5] & _TRANSACTIONAL_OR_CONTROL:
                 self._transactions.check_batch(data, batch.position)
         self.next_offset = self._end_offset = batch.last_offset + 1
+        self.is_end_known = True
         self.batches += 1
 
     def _begin_epoch(self, epoch: int, offset: int, end_offset_before: int) -> None:
@@ -171,6 +177,7 @@ class BatchCheck:
                 end = stop
             else:
                 end = min(next_indexed_position(segment.indexes.offset_index, position) or end, end)
+        self.is_end_known = False
         self._problem(segment, position, f"{reason}; skipped {pluralize(end - position, 'byte')}", base_offset)
         self._progress(end - position)
         return end

@@ -10,7 +10,7 @@ python -m broker verify DIR [--json]                                every checks
 | exit status | inspect | verify |
 |---|---|---|
 | 0 | the directory was read | no problem was found |
-| 1 | it cannot be read, or is no log directory | there is a problem, it cannot be read, or is no log directory |
+| 1 | it, or a part of it, cannot be read, or it is no log directory | the same, or there is a problem |
 | 2 | the command line is wrong | the same |
 | 141 | the reader of the output is gone (`| head`) | the same |
 """
@@ -92,11 +92,11 @@ def inspect(arguments: Sequence[str], program: str = "python -m broker inspect")
             print(msgspec.json.format(msgspec.json.encode(summary)).decode())
         else:
             print_summary(sys.stdout, summary, is_whole=options.all or options.topic is not None)
+        return 1 if summary.unreadable else 0
     except BrokenPipeError:
         raise
     except _UNREADABLE as error:
         return fail([error_text(error)])
-    return 0
 
 
 def _list(options: argparse.Namespace, base_offset: int | None) -> int:

@@ -15,10 +15,14 @@ _STORAGE = "odradek.broker.storage"
 
 
 class Findings(logging.Handler):
-    """A log handler that collects messages, each once, in order."""
+    """A log handler that collects messages, each once, in order.
+
+    `unreadable` counts those that say that something cannot be read.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
+        self.unreadable = 0
         self._lines: dict[str, None] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -26,6 +30,10 @@ class Findings(logging.Handler):
 
     def add(self, line: str) -> None:
         self._lines[line] = None
+
+    def cannot_read(self, line: str) -> None:
+        self.unreadable += 1
+        self.add(line)
 
     @property
     def lines(self) -> list[str]:

@@ -6,6 +6,7 @@ of one partition (`segments_outcome`).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 
 from odradek.broker.inspection.batch_check import BatchCheck, SegmentIndexChecks
@@ -25,6 +26,7 @@ from odradek.broker.storage.names import (
     file_name,
 )
 from odradek.broker.storage.offline.listing import PartitionFiles
+from odradek.broker.storage.offline.missing_offsets import MissingOffsets, SegmentGoneError, is_explained
 
 _INDEX_BLOCK = 12 * 8192  # whole entries of either index
 
@@ -58,23 +60,37 @@ class PartitionCheck:
         partition = self._partition
         transactions = TransactionCheck(self._report)
         batches = BatchCheck(self._descriptors, transactions, self._report, self._progress)
+        logs = [base_offset for base_offset in base_offsets if LOG_SUFFIX in partition.segments[base_offset]]
         for base_offset in base_offsets:
             sizes = partition.segments[base_offset]
             if LOG_SUFFIX in sizes:
+                if base_offset != logs[0] and batches.is_end_known:
+                    self.check_gap(batches.next_offset, base_offset)
                 self._check_segment(base_offset, sizes, batches, transactions)
             else:
                 for suffix in sizes:
                     self._report(Problem(self._shown(base_offset, suffix), "is an index without a log"))
         return SegmentsOutcome(
-            base_offset=min(base_offsets, default=0),
+            base_offset=min(logs or base_offsets, default=0),
             next_offset=batches.next_offset,
-            segments=sum(1 for base_offset in base_offsets if LOG_SUFFIX in partition.segments[base_offset]),
+            is_end_known=batches.is_end_known,
+            segments=len(logs),
             batches=batches.batches,
             epoch_runs=batches.epoch_runs,
             open_producers=transactions.open_producers,
             ended_producers=sorted(transactions.ended),
             unlisted_producers=sorted(producer for producer, unlisted in transactions.ended.items() if unlisted),
         )
+
+    def check_gap(self, end_offset: int, base_offset: int) -> None:
+        """Check that no offset is missing between the end of a segment and the base offset of the next one."""
+        if end_offset >= base_offset:
+            return
+        partition = self._partition
+        missing = MissingOffsets(partition.path_of(base_offset, LOG_SUFFIX), 0, end_offset, base_offset - 1)
+        with contextlib.suppress(SegmentGoneError):  # a broker has deleted or compacted it meanwhile
+            if not is_explained(missing, *partition.key):
+                self._report(Problem(self._shown(base_offset, LOG_SUFFIX), missing.reason, 0, end_offset))
 
     def check_small_files(self, found: SegmentsOutcome) -> None:
         """Check the files beside the segments against the outcome of all segments."""

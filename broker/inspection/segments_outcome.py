@@ -2,7 +2,7 @@
 
 | carried on | why |
 |---|---|
-| `next_offset` | offsets only ascend |
+| `next_offset`, `is_end_known` | offsets only ascend, and between two segments none is missing |
 | `epoch_runs` | batches of one leader epoch cross segments, and are compared with one small file |
 | `open_producers`, `ended_producers`, `unlisted_producers` | a marker may end a transaction of earlier segments |
 
@@ -27,12 +27,14 @@ class EpochRun(msgspec.Struct):
 class SegmentsOutcome(msgspec.Struct):
     """The outcome of consecutive segments from `base_offset` on; `next_offset` is behind the last batch.
 
+    `is_end_known` is False if there is damage behind that batch.
     `open_producers` are in a transaction at the end. `ended_producers` have a marker here; `unlisted_producers` are
     those of them whose first marker is an abort that the transaction index lacks.
     """
 
     base_offset: int = 0
     next_offset: int = 0
+    is_end_known: bool = True
     segments: int = 0
     batches: int = 0
     epoch_runs: list[EpochRun] = []
@@ -59,6 +61,7 @@ def joined(parts: list[SegmentsOutcome]) -> SegmentsOutcome | None:
     return SegmentsOutcome(
         base_offset=parts[0].base_offset,
         next_offset=next_offset,
+        is_end_known=parts[-1].is_end_known,
         segments=sum(part.segments for part in parts),
         batches=sum(part.batches for part in parts),
         epoch_runs=runs,

@@ -59,7 +59,10 @@ class PartitionSummary(msgspec.Struct, kw_only=True):
 
 
 class DirectorySummary(msgspec.Struct, kw_only=True):
-    """A log directory; `findings` are those that name none of the partitions."""
+    """A log directory; `findings` are those that name none of the partitions.
+
+    `unreadable` is the number of partitions that cannot be read, and of those tables that cannot be made from them.
+    """
 
     path: str
     node_id: int | None
@@ -71,6 +74,7 @@ class DirectorySummary(msgspec.Struct, kw_only=True):
     open_transactions: list[OpenTransaction]
     partitions: list[PartitionSummary]
     findings: list[str]
+    unreadable: int
 
 
 def summarize(path: str, topic: str | None = None) -> DirectorySummary:
@@ -109,6 +113,7 @@ def summarize(path: str, topic: str | None = None) -> DirectorySummary:
             open_transactions=transactions,
             partitions=partitions,
             findings=[line for line in findings.lines if line not in listed],
+            unreadable=findings.unreadable,
         )
 
 
@@ -133,6 +138,7 @@ def _partition(partition: StoredPartition, findings: Findings) -> PartitionSumma
         largest = partition.max_timestamp_offset()
         summary.max_timestamp = largest.timestamp if largest else NO_TIMESTAMP
     except (CorruptBatchError, KafkaError, RemoteProtocolError, ValueError) as error:
+        findings.unreadable += 1
         wrong.append(str(error))
     summary.findings = findings.about(partition.directory) + wrong
     return summary
@@ -142,7 +148,7 @@ def _committed(log_dir: StoredLogDir, findings: Findings) -> CommittedOffsets:
     try:
         committed = log_dir.committed_offsets()
     except (CorruptBatchError, KafkaError, RemoteProtocolError) as error:
-        findings.add(f"committed offsets cannot be read: {error}")
+        findings.cannot_read(f"committed offsets cannot be read: {error}")
         return {}
     return {
         group: {f"{topic}-{partition}": each.offset for (topic, partition), each in sorted(offsets.items())}
@@ -163,10 +169,10 @@ def _open_transactions(log_dir: StoredLogDir, findings: Findings) -> list[OpenTr
     try:
         transactions, unreadable = read_open_transactions(log_dir.topics())
     except (CorruptBatchError, KafkaError, RemoteProtocolError) as error:
-        findings.add(f"open transactions cannot be read: {error}")
+        findings.cannot_read(f"open transactions cannot be read: {error}")
         return []
     for line in unreadable:
-        findings.add(line)
+        findings.cannot_read(line)
     return transactions
 
 

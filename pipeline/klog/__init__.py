@@ -14,5 +14,4 @@
 | `chunks` | whole batches from a file, and parts of them |
 | `index_entries` | the offset index of a segment, while a part of the segment is read |
 | `offset_check` | the check that the offsets of batches follow each other |
-| `holes` | missing offsets, and the evidence that explains them |
 """

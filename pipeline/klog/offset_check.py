@@ -26,8 +26,8 @@ from typing import Final
 
 import numpy as np
 
+from odradek.broker.storage.offline.missing_offsets import MissingOffsets
 from odradek.pipeline.klog.chunks import Chunk, is_sound
-from odradek.pipeline.klog.holes import MissingOffsets
 from odradek.pipeline.klog.index_entries import LazyEntries
 from odradek.pipeline.klog.segment_ranges import SegmentRange
 from odradek.pipeline.records.damage import Damage

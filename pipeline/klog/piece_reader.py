@@ -19,9 +19,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from odradek.broker.storage.offline.missing_offsets import MissingOffsets, SegmentGoneError, is_explained
 from odradek.pipeline.klog import segment_reader
 from odradek.pipeline.klog.chunks import Chunk
-from odradek.pipeline.klog.holes import MissingOffsets, SegmentGoneError, is_explained
 from odradek.pipeline.klog.joint_decoding import SMALL, JointDecoding
 from odradek.pipeline.klog.offset_check import OffsetCheck
 from odradek.pipeline.klog.options import KlogOptions
@@ -119,15 +119,19 @@ class _PieceReader:
             _LOG.warning("skipped: %s", error)
             return
         if options.mode is Mode.FAILFAST and not options.fail_on_data_loss:
-            _LOG.warning("skipped: %s", missing.damage())
+            _LOG.warning("skipped: %s", _damage(missing))
             return
-        yield from self._reported(missing.damage())
+        yield from self._reported(_damage(missing))
 
     def _reported(self, damage: Damage) -> Iterator[pa.RecordBatch]:
         if self._options.mode is Mode.DROPMALFORMED:
             _LOG.warning("skipped: %s", damage)
         yield from self._joint.flush()
         yield from report(damage, self._options.mode, self._columns, self._piece.topic, self._piece.partition)
+
+
+def _damage(missing: MissingOffsets) -> Damage:
+    return Damage(missing.path, missing.position, 0, missing.first, missing.reason)
 
 
 def _decoded(

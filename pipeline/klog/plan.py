@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from odradek.broker.storage.index.timestamp_lookup import find_by_timestamp
+from odradek.broker.storage.offline.missing_offsets import MissingOffsets
 from odradek.client.record import TopicPartition
-from odradek.pipeline.klog.holes import MissingOffsets
 from odradek.pipeline.klog.options import KlogOptions
 from odradek.pipeline.klog.segment_ranges import segment_ranges
 from odradek.pipeline.klog.segments import LogDirectory, PartitionLog, while_it_changes

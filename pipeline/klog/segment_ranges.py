@@ -15,6 +15,7 @@ from odradek.broker.storage.batch_scan import CorruptBatchError
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.index.index_file import CorruptIndexError
 from odradek.broker.storage.offline.live_log import LiveLog
+from odradek.broker.storage.offline.missing_offsets import MissingOffsets
 from odradek.broker.storage.offline.segment_files import (
     FileIdentity,
     file_identity,
@@ -22,7 +23,6 @@ from odradek.broker.storage.offline.segment_files import (
     status_of,
 )
 from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET, Segment
-from odradek.pipeline.klog.holes import MissingOffsets
 
 
 class SegmentRange(NamedTuple):

@@ -18,9 +18,9 @@ from typing import Final
 
 from odradek.broker.storage.names import DELETED_SUFFIX, SWAP_SUFFIX
 from odradek.broker.storage.offline.batch_search import find_next_batch
+from odradek.broker.storage.offline.missing_offsets import MissingOffsets, SegmentGoneError
 from odradek.broker.storage.offline.segment_files import FileIdentity, file_identity
 from odradek.pipeline.klog.chunks import Chunk, is_sound, part
-from odradek.pipeline.klog.holes import MissingOffsets, SegmentGoneError
 from odradek.pipeline.klog.index_entries import LazyEntries
 from odradek.pipeline.klog.offset_check import OffsetCheck
 from odradek.pipeline.klog.segment_ranges import SegmentRange

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import InputPartition
 
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
-from odradek.pipeline.klog.holes import MissingOffsets
+from odradek.broker.storage.offline.missing_offsets import MissingOffsets
 from odradek.pipeline.klog.segment_ranges import SegmentRange, divided
 from odradek.pipeline.records.damage import Damage
 

@@ -153,6 +153,19 @@ def test_damage_is_listed_with_the_repair_by_a_broker(golden: Path, capsys: pyte
     assert "A broker that starts here would log:\n  " in capsys.readouterr().out
 
 
+def test_the_exit_status_is_1_if_a_partition_cannot_be_read(golden: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = golden / "codec-gzip-0" / f"{0:020d}.log"
+    (golden / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":-1}')  # so no log is repaired in memory
+    with log.open("r+b") as file:
+        file.seek(17)
+        file.write(b"\xff" * 30)
+    assert inspect([str(golden), "--json"]) == 1
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["unreadable"] == 1
+    partitions = {each["topic"]: each for each in summary["partitions"]}
+    assert partitions["codec-gzip"]["findings"]
+
+
 BATCH = re.compile(
     r"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .* position: (\d+) \w+: (-?\d+) size: (\d+) magic: 2"
     r" compresscodec: (\w+)"

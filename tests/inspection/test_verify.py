@@ -156,6 +156,49 @@ def test_a_torn_end_is_found(golden: Path) -> None:
     ]
 
 
+def segments_of_three(path: Path) -> list[Path]:
+    """The files of a partition with three segments or more, their logs."""
+    config = LogConfig(segment_bytes=1000)
+    log_dir = open_log_dir(path, config)
+    log = log_dir.create_log("t", 0, TOPIC_ID, config)
+    while log.segments_count < 5:
+        append(log, b"x" * 100, b"y")
+    log.advance_high_watermark(log.log_end_offset)
+    log_dir.close()
+    return sorted((path / "t-0").glob("*.log"))
+
+
+def remove_segment(log: Path) -> None:
+    for file in log.parent.glob(f"{log.stem}.*"):
+        file.unlink()
+
+
+def test_a_whole_segment_that_is_missing_in_the_middle_is_found(tmp_path: Path) -> None:
+    logs = segments_of_three(tmp_path)
+    first, behind = int(logs[1].stem), int(logs[3].stem)
+    remove_segment(logs[1])
+    remove_segment(logs[2])
+    says = f"offsets {first} to {behind - 1} are missing, which neither retention nor compaction explains"
+    missing = Problem(f"t-0/{logs[3].name}", says, 0, first)
+    assert missing in problems_in(tmp_path)
+    remove_segment(logs[0])
+    assert problems_in(tmp_path) == [], "retention removes the first ones"
+
+
+def test_a_segment_that_compaction_emptied_is_not_missing(tmp_path: Path) -> None:
+    logs = segments_of_three(tmp_path)
+    remove_segment(logs[2])
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 1\n")
+    assert problems_in(tmp_path) == []
+
+
+def test_damage_at_the_end_of_a_segment_is_not_reported_twice(tmp_path: Path) -> None:
+    logs = segments_of_three(tmp_path)
+    logs[1].write_bytes(logs[1].read_bytes()[:-7])
+    assert not any("missing" in problem.problem for problem in problems_in(tmp_path))
+    assert problems_in(tmp_path)
+
+
 def test_offsets_that_go_back_are_found(golden: Path) -> None:
     log = golden / f"{ROLLED}.log"
     position, _, _ = heads(log)[7]

@@ -6,6 +6,7 @@
 | `live_log` | the logs of a directory that a broker may be writing: segments, start, end |
 | `log_end` | the last whole batch of a segment |
 | `batch_search` | the next batch behind damage |
+| `missing_offsets` | offsets that a log lacks, and the evidence that explains them |
 | `segment_files` | the identity of a segment's file, the used part of its indexes |
 | `directory_lock` | whether a broker holds the lock of a directory |
 | `stored_log_dir`, `stored_partition` | a directory opened as a broker opens it, repaired in memory; its records |

@@ -8,6 +8,7 @@ partition's small files. If a fault may cross the border of two parts, the parti
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -108,5 +109,9 @@ def joined_report(reports: Sequence[PartReport], partition: PartitionFiles, star
         report.found += each.found
         report.problems += each.problems
     check = PartitionCheck(DescriptorCache(ReadOnlyFiles()), partition, start, report.add, lambda _: None)
+    logs = [each.outcome for each in reports if each.outcome.segments]
+    for before, after in pairwise(logs):
+        if before.is_end_known:
+            check.check_gap(before.next_offset, after.base_offset)
     check.check_small_files(outcome)
     return report

@@ -65,7 +65,9 @@ def test_a_large_partition_is_divided_between_segments(parted: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("spoil", ["nothing", "transaction indexes", "a segment twice", "epochs", "checksums"])
+@pytest.mark.parametrize(
+    "spoil", ["nothing", "transaction indexes", "a segment twice", "every third segment", "epochs", "checksums"]
+)
 def test_parts_together_find_what_one_process_finds(spark: SparkSession, parted: Path, spoil: str) -> None:
     directory = parted / "t-0"
     logs = sorted(directory.glob("*.log"))
@@ -74,6 +76,10 @@ def test_parts_together_find_what_one_process_finds(spark: SparkSession, parted:
             index.unlink()
     elif spoil == "a segment twice":
         (directory / f"{int(logs[5].stem) + 1:020d}.log").write_bytes(logs[5].read_bytes())
+    elif spoil == "every third segment":
+        for log in logs[2::3]:
+            for file in directory.glob(f"{log.stem}.*"):
+                file.unlink()
     elif spoil == "epochs":
         (directory / "leader-epoch-checkpoint").write_text("0\n1\n1 0\n")
     elif spoil == "checksums":

@@ -17,8 +17,8 @@ from odradek.broker.storage.compaction.cleaner import Answers
 from odradek.broker.storage.compaction.cleaning_job import CleaningJob
 from odradek.broker.storage.disk.descriptors import DescriptorCache
 from odradek.broker.storage.disk.files import OsFiles
+from odradek.broker.storage.offline.missing_offsets import SegmentGoneError
 from odradek.pipeline.klog import segment_reader
-from odradek.pipeline.klog.holes import SegmentGoneError
 from odradek.pipeline.records.damage import CorruptRecordsError
 from odradek.protocol.checksum import crc32c
 from tests.effort import some

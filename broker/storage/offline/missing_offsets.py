@@ -2,11 +2,11 @@
 
 In a log that was never compacted, offsets follow each other without a gap, also across segments; markers of
 transactions have offsets, too. Retention and DeleteRecords remove only the beginning of a log. So a gap is either the
-work of compaction, or data was lost. A task that meets a gap looks for evidence, in this order:
+work of compaction, or data was lost. Whoever meets a gap looks for evidence, in this order:
 
 | evidence | the gap is |
 |---|---|
-| the segments are not those of the plan any more | the work of retention or compaction meanwhile: read again |
+| the segments are not those that were listed any more | the work of retention or compaction meanwhile: read again |
 | in the gap, an index without its log; or the log of the gap is empty, and its index is not | a loss |
 | the partition is in `cleaner-offset-checkpoint` | explained |
 | files of a recent compaction: `.cleaned`, `.swap`, or `.deleted` in the middle of the log | explained |
@@ -40,7 +40,6 @@ from odradek.broker.storage.names import (
 from odradek.broker.storage.offline.kraft_topics import read_kraft_topics
 from odradek.broker.storage.offline.listing import PartitionFiles
 from odradek.broker.storage.offline.segment_files import status_of, used_bytes
-from odradek.pipeline.records.damage import Damage
 
 _MOST_HEADERS: Final = 100_000  # of a segment that are searched for the traces of compaction
 
@@ -56,15 +55,15 @@ class MissingOffsets(NamedTuple):
     def overlaps(self, start_offset: int, end_offset: int) -> bool:
         return self.first < end_offset and self.last >= start_offset
 
-    def damage(self) -> Damage:
-        """The row or the error for these offsets."""
+    @property
+    def reason(self) -> str:
+        """The sentence about these offsets, if nothing explains that they are missing."""
         offsets = f"offset {self.first} is" if self.first == self.last else f"offsets {self.first} to {self.last} are"
-        reason = f"{offsets} missing, which neither retention nor compaction explains"
-        return Damage(self.path, self.position, 0, self.first, reason)
+        return f"{offsets} missing, which neither retention nor compaction explains"
 
 
 class SegmentGoneError(Exception):
-    """A segment was removed, or replaced by compaction, after the read was planned."""
+    """A segment was removed, or replaced by compaction, after the segments were listed."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -73,7 +72,7 @@ class SegmentGoneError(Exception):
 
 
 def is_explained(missing: MissingOffsets, topic: str, partition: int) -> bool:
-    """Whether compaction explains the gap. Raises SegmentGoneError if the segments changed after the plan."""
+    """Whether compaction explains the gap. Raises SegmentGoneError if the segments are other ones now."""
     directory, file = os.path.split(missing.path)
     log_dir, name = os.path.split(directory)
     files = ReadOnlyFiles()
