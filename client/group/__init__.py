@@ -8,6 +8,7 @@ Consumer ─► Group ─► Rebalancer (one of the two protocols) ─► Member
 | module | what |
 |---|---|
 | `group` | `Group`: joining, heartbeats and leaving, with either protocol |
+| `member_states` | the states of a member, and the table of what leads from one to another |
 | `rebalancer` | the interface between `group` and the two protocols |
 | `classic_rebalancer`, `classic_member` | the classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup |
 | `consumer_rebalancer`, `consumer_member` | the newer protocol: ConsumerGroupHeartbeat (KIP-848) |

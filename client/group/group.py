@@ -1,11 +1,8 @@
 """The membership of a subscribed consumer in its group: joining, heartbeats, automatic commits, leaving.
 
-```
- subscribe()          poll(): joined         heartbeat: a rebalance, or other topics
-----------> needs join ----------> member -----------------------------------------> needs join
-                ^                     |
-                +---------------------+ lost: the coordinator removed it, or it did not poll in time
-```
+What a member does, and what leads from one state to another, is the table of `member_states`. A member that the
+coordinator removed, or that did not poll in time, has lost its partitions, which is a reason to join as a new one.
+
 Partitions are taken over and revoked only inside of `poll`, which the consumer calls between records. The user holds
 no record then, so every record that was returned before counts as processed and may be committed. The background task
 sends heartbeats; if one finds work, `on_work` makes the consumer call `poll` again. A consumer that does not poll for
@@ -28,6 +25,7 @@ from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.errors import BrokerError, ClientError, ClosedError
 from odradek.client.group.auto_commit import AutoCommit
 from odradek.client.group.committed_offsets import NO_GENERATION, CommitIdentity, CommittedOffsets, Offsets
+from odradek.client.group.member_states import Change, Event, Heartbeat, State, heartbeat
 from odradek.client.group.owned_partitions import JoinAbandonedError, OwnedPartitions
 from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.group.rebalancer import ErrorAction, Rebalancer
@@ -69,10 +67,8 @@ class Group:
         self._member = self._rebalancer.member
         self._topics: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
-        self._needs_join = False
+        self._state = State.UNSUBSCRIBED
         self._rejoins = 0  # that have begun
-        self._is_unsubscribing = False
-        self._is_stopped = False
         self._abandoned: asyncio.Task[None] | None = None  # the join that was cancelled here
         self._joined_as: CommitIdentity | None = None
         self._failure: ClientError | None = None
@@ -106,35 +102,50 @@ class Group:
         self, topics: Collection[str], pattern: re.Pattern[str] | None, listener: RebalanceListener | None
     ) -> None:
         """Subscribe to these topics, or to a pattern; with neither, leave. The next `poll` joins the group."""
-        is_wanted = bool(topics) or pattern is not None
-        if not is_wanted:
+        if not topics and pattern is None:
             await self._unsubscribe()
-        self._topics, self._pattern = frozenset(topics), pattern
-        self._rebalancer.subscribe(self._topics, pattern)
+            return
+        self._set_subscription(frozenset(topics), pattern, listener)
+        self._on(Event.SUBSCRIBE)
+
+    def _set_subscription(
+        self, topics: frozenset[str], pattern: re.Pattern[str] | None, listener: RebalanceListener | None
+    ) -> None:
+        self._topics, self._pattern = topics, pattern
+        self._rebalancer.subscribe(topics, pattern)
         self._owned.listener = listener or RebalanceListener()
-        self._needs_join = is_wanted
 
     async def _unsubscribe(self) -> None:
         """Give everything up, and leave. Cancels a join that is under way, unless its own listener asks for that."""
-        self._is_unsubscribing = True
+        is_nested = self._state is State.LEAVING  # the listener unsubscribes as well
+        self._on(Event.UNSUBSCRIBE)
         try:
             task = self._join_task
-            if task is not None and _JOINING.get() is not self:
+            if task is not None and not self._is_in_listener():
                 self._abandoned = task
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
                 self._join_task = None
-            if self._owned.calls_listener:
+            if self._owned.change.calls_listener:
                 self._owned.abandon()
             else:
-                with contextlib.suppress(JoinAbandonedError):  # the listener unsubscribes as well
+                with contextlib.suppress(JoinAbandonedError):
                     await self._owned.revoke(self._owned.partitions())
             await self._leave("the consumer unsubscribed")
         except BaseException:
-            self._needs_join = self.is_subscribed
+            if not is_nested:
+                self._on(Event.STAYED if self.is_subscribed else Event.LEFT)
             raise
-        finally:
-            self._is_unsubscribing = False
+        self._set_subscription(frozenset(), None, None)
+        if not is_nested:
+            self._on(Event.LEFT)
+
+    def _is_in_listener(self) -> bool:
+        """Whether the listener that a join calls is what runs here: the join cannot be waited for."""
+        return _JOINING.get() is self and self._owned.change.calls_listener
+
+    def _on(self, event: Event) -> None:
+        self._state = self._state.after(event)
 
     async def poll(self) -> None:
         """Join if necessary, and commit automatically if it is time. Raises the error that ended the membership.
@@ -145,9 +156,8 @@ class Group:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        while not self._is_unsubscribing and (self._needs_join or self._join_task is not None):
-            if self._is_stopped:
-                raise ClosedError("stay in a group", "the consumer was closed")
+        while self._state.is_joining or (self._join_task is not None and self._state is not State.LEAVING):
+            self._check_open()
             task = self._join_task
             if task is None:
                 task = self._join_task = asyncio.create_task(self._join())
@@ -161,8 +171,13 @@ class Group:
             finally:
                 if task.done() and self._join_task is task:
                     self._join_task = None
+        self._check_open()
         if self._auto_commit.is_due():
             self._auto_commit.start(self._subscription.consumed_offsets(self._owned.partitions()))
+
+    def _check_open(self) -> None:
+        if self._state is State.CLOSED:
+            raise ClosedError("stay in a group", "the consumer was closed")
 
     async def commit(self, offsets: Offsets, timeout_ms: int) -> None:
         """Commit these offsets, instead of an automatic commit that is under way. Raises ClientError."""
@@ -187,14 +202,15 @@ class Group:
 
     def stop(self) -> None:
         """Cancel what runs in the background. Neither commits nor leaves: the end of a close that was cancelled."""
-        self._is_stopped, self._abandoned = True, self._join_task
+        self._on(Event.CLOSE)
+        self._abandoned = self._join_task
         for task in self._tasks():
             task.cancel()
         self._auto_commit.cancel()
 
     def _tasks(self) -> list[asyncio.Task[None]]:
         """The background tasks; without the join if its own listener calls this."""
-        joining = None if _JOINING.get() is self else self._join_task
+        joining = None if self._is_in_listener() else self._join_task
         return [task for task in (joining, self._heartbeat_task) if task is not None]
 
     async def _call_listener_at_close(self) -> None:
@@ -206,10 +222,10 @@ class Group:
 
     async def _join(self) -> None:
         _JOINING.set(self)
-        while self._needs_join:
+        self._on(Event.JOIN)
+        while self._state is State.JOINING:
             if self._heartbeat_task is None or self._heartbeat_task.done():
                 self._heartbeat_task = asyncio.create_task(self._send_heartbeats())
-            self._needs_join = False
             self._rejoins += 1
             try:
                 if self._owned.are_lost:
@@ -218,33 +234,36 @@ class Group:
             except JoinAbandonedError:
                 return
             except BaseException:
-                self._needs_join = self.is_subscribed
+                self._on(Event.FAILED)
                 raise
-            self._needs_join |= must_follow  # which may have been set meanwhile
+            if must_follow:
+                self._on(Event.REASON)
+            self._on(Event.JOINED)
             self._joined_as = self._commit_identity()
             count = pluralize(len(self._owned.partitions()), "partition")
             _LOG.info("member %s of group %s owns %s", self._member.member_id, self._config.group_id, count)
 
     def _request_join(self) -> None:
         """Join again at the next `poll`."""
-        self._needs_join = True
+        self._on(Event.REASON)
         self._on_work()
 
     # In the background.
 
     async def _send_heartbeats(self) -> None:
-        """Send heartbeats until the membership ends; none while a request to join waits, which counts as one.
+        """Send the heartbeats that `member_states` says, until the membership ends.
 
         The user, or the listener, must come back to `poll` in time: a call that waits for a join is in it.
         """
         answered_at = self._loop.time()
         while True:
             await asyncio.sleep(self._rebalancer.heartbeat_interval)
-            is_joining = self._join_task is not None and not self._join_task.done()
+            due = heartbeat(self._state, self._owned.change)
             is_member = self._member.generation != NO_GENERATION
-            if is_joining and not (is_member and self._owned.calls_listener):
+            is_joining = self._state in {State.JOINING, State.JOINING_AGAIN}
+            if is_joining and not (is_member and self._owned.change.calls_listener):
                 self._polled_at = self._loop.time()
-            if is_joining and not (is_member and self._owned.is_changing):
+            if due is Heartbeat.NONE or (is_joining and not is_member):
                 answered_at = self._loop.time()
                 continue
             if not is_member:
@@ -254,7 +273,7 @@ class Group:
                 return
             sent_in = self._member.generation, self._rejoins
             try:
-                if is_joining:
+                if due is Heartbeat.KEEP_ALIVE:
                     await self._rebalancer.keep_alive()
                 else:
                     self._on_work()  # makes a consumer that iterates over buffered records call `poll`
@@ -273,7 +292,7 @@ class Group:
         _LOG.info("%s", error)
         action = self._rebalancer.handle_error(error)
         match action:
-            case ErrorAction.REJOIN if self._owned.is_giving_up:
+            case ErrorAction.REJOIN if self._owned.change is Change.GIVING_UP:
                 pass  # a join follows anyway
             case ErrorAction.REJOIN:
                 self._owned.are_lost |= self._member.generation == NO_GENERATION and bool(self._owned.partitions())

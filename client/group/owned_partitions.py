@@ -20,6 +20,7 @@ from odradek.client.config import ConsumerConfig
 from odradek.client.consumer.subscription_state import SubscriptionState
 from odradek.client.group.auto_commit import AutoCommit
 from odradek.client.group.committed_offsets import CommittedOffsets
+from odradek.client.group.member_states import Change
 from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.record import CommittedOffset, TopicPartition
 
@@ -31,7 +32,7 @@ class JoinAbandonedError(Exception):
 class OwnedPartitions:
     """The assignment of one member. `on_assignment` is called after each change of it.
 
-    `are_lost` says that other members own them already. It ends with the last of them.
+    `change` says how far a change is, `are_lost` that other members own them already; it ends with the last of them.
     """
 
     def __init__(
@@ -43,9 +44,7 @@ class OwnedPartitions:
         on_assignment: Callable[[], None],
     ) -> None:
         self.listener = RebalanceListener()
-        self.is_assigning = False  # `on_assigned` runs
-        self.is_giving_up = False  # `on_revoked` or `on_lost` runs
-        self.is_changing = False  # partitions are taken over or given up
+        self.change = Change.NONE
         self.are_lost = False
         self._is_abandoned = False
         self._timeout_ms = config.default_api_timeout_ms
@@ -53,10 +52,6 @@ class OwnedPartitions:
         self._offsets = offsets
         self._auto_commit = auto_commit
         self._on_assignment = on_assignment
-
-    @property
-    def calls_listener(self) -> bool:
-        return self.is_assigning or self.is_giving_up
 
     def partitions(self) -> list[TopicPartition]:
         """The owned partitions, sorted."""
@@ -68,56 +63,48 @@ class OwnedPartitions:
         revoked = [partition for partition in owned if partition not in set(assigned)]
         await self.revoke(revoked)
         new = [partition for partition in assigned if partition not in set(owned)]
-        with self._change():
+        with self._changing():
             offsets = await self._offsets.committed(new, self._timeout_ms)
             self._assign([*self.partitions(), *new], offsets)
-            self.is_assigning, self._is_abandoned = True, False
-            try:
-                await self.listener.on_assigned(new)
-            finally:
-                self.is_assigning = False
-        self._check_wanted()
+            await self._call(Change.ASSIGNING, self.listener.on_assigned(new))
         return bool(revoked)
 
     async def revoke(self, partitions: Sequence[TopicPartition]) -> None:
         """Stop reading these partitions, after a commit."""
         if partitions:
-            with self._change():
+            with self._changing():
                 await self.commit(partitions)
-                await self._give_up(self.listener.on_revoked(partitions))
+                await self._call(Change.GIVING_UP, self.listener.on_revoked(partitions))
                 self._unassign(partitions)
 
     async def lose(self, partitions: Sequence[TopicPartition]) -> None:
         """Stop reading partitions that other members own already."""
         if partitions:
-            with self._change():
-                await self._give_up(self.listener.on_lost(partitions))
+            with self._changing():
+                await self._call(Change.GIVING_UP, self.listener.on_lost(partitions))
                 self._unassign(partitions)
 
     @contextmanager
-    def _change(self) -> Iterator[None]:
-        self.is_changing = True
+    def _changing(self) -> Iterator[None]:
+        self.change = Change.UNDER_WAY
         try:
             yield
         finally:
-            self.is_changing = False
+            self.change = Change.NONE
 
-    async def _give_up(self, call: Awaitable[None]) -> None:
-        self.is_giving_up, self._is_abandoned = True, False
+    async def _call(self, change: Change, listener: Awaitable[None]) -> None:
+        self.change, self._is_abandoned = change, False
         try:
-            await call
+            await listener
         finally:
-            self.is_giving_up = False
-        self._check_wanted()
+            self.change = Change.UNDER_WAY
+        if self._is_abandoned:
+            raise JoinAbandonedError
 
     def abandon(self) -> None:
         """Own nothing any more, without a call of the listener: it is the one that asks for that."""
         self._is_abandoned = True
         self._assign(())
-
-    def _check_wanted(self) -> None:
-        if self._is_abandoned:
-            raise JoinAbandonedError
 
     async def commit(self, partitions: Collection[TopicPartition]) -> None:
         """Commit the consumed offsets of these partitions, if commits are automatic."""

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from unittest import mock
 
+from odradek.client.group import member_states
+from odradek.client.group.member_states import TABLE, Event, State
 from tests.client.reading import fill
 from tests.client.scripted_groups import GroupCoordinator
 from tests.client.scripted_network import ScriptedNetwork
@@ -24,7 +27,7 @@ USERS = 3
 
 
 class Outcome(NamedTuple):
-    """The result of a run: what was contradicted, what happened, and how much."""
+    """The result of a run: what was contradicted, what happened, how much, and each event in which state."""
 
     seed: int
     failures: list[str]
@@ -32,20 +35,39 @@ class Outcome(NamedTuple):
     records: int
     commits: int
     assignments: int
+    events: frozenset[tuple[State, Event]]
 
 
-def simulate(seed: int) -> Outcome:
-    """Run a seed. Every third one has the same protocol."""
+Table = Mapping[State, Mapping[Event, State]]
+
+
+class _Recorded(dict[Event, State]):
+    """One row of a table of states, which records what is looked up."""
+
+    def __init__(self, state: State, row: Mapping[Event, State], seen: set[tuple[State, Event]]) -> None:
+        super().__init__(row)
+        self._state, self._seen = state, seen
+
+    def get(self, event: Event, default: Any = None) -> Any:
+        self._seen.add((self._state, event))
+        return super().get(event, default)
+
+
+def simulate(seed: int, table: Table = TABLE) -> Outcome:
+    """Run a seed, with this table of the states of a member. Every third one has the same protocol."""
+    seen: set[tuple[State, Event]] = set()
+    recorded = {state: _Recorded(state, row, seen) for state, row in table.items()}
     random.seed(seed)
     ids = random.Random(f"{seed}/ids")
     with (
+        mock.patch.object(member_states, "TABLE", recorded),
         mock.patch.object(uuid, "uuid4", side_effect=lambda: uuid.UUID(bytes=ids.randbytes(16))),
         asyncio.Runner(loop_factory=VirtualTimeLoop) as runner,
     ):
-        return runner.run(_run(seed))
+        return runner.run(_run(seed, seen))
 
 
-async def _run(seed: int) -> Outcome:
+async def _run(seed: int, seen: set[tuple[State, Event]]) -> Outcome:
     loop = asyncio.get_running_loop()
     coordinator = GroupCoordinator(initial_rebalance_delay_ms=200)
     network = ScriptedNetwork(2, groups=coordinator)
@@ -69,7 +91,13 @@ async def _run(seed: int) -> Outcome:
     if not invariants.failures and (members := coordinator.members(GROUP)):
         invariants.fail(f"after all have closed, the group has the members {members}")
     return Outcome(
-        seed, invariants.failures, invariants.trace, invariants.records, invariants.commits, invariants.assignments
+        seed,
+        invariants.failures,
+        invariants.trace,
+        invariants.records,
+        invariants.commits,
+        invariants.assignments,
+        frozenset(seen),
     )
 
 
