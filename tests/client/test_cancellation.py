@@ -40,8 +40,9 @@ if sys.version_info >= (3, 12):
     LOOPS["eager tasks"] = eager_loop
 
 
-def network_of_two() -> ScriptedNetwork:
-    network = ScriptedNetwork(brokers=2, transaction_version=2, groups=GroupCoordinator(heartbeat_interval_ms=5))
+def network_for(operate: Any) -> ScriptedNetwork:
+    groups = GroupCoordinator(heartbeat_interval_ms=5) if operate is share else None
+    network = ScriptedNetwork(brokers=2, transaction_version=2, groups=groups)
     for log in network.create("t", 2) + network.create("u", 1):
         fill(log, 10)
     return network
@@ -213,7 +214,7 @@ def check_disconnected(network: ScriptedNetwork, at: int) -> None:
 @ON_EACH_LOOP
 def test_a_whole_life_that_is_cancelled_leaves_nothing(client_of: Any, operate: Any, loop: str) -> None:
     async def scenario(at: int) -> bool:
-        network = network_of_two()
+        network = network_for(operate)
 
         async def live() -> None:
             async with client_of(network) as client:
@@ -229,7 +230,7 @@ def test_a_whole_life_that_is_cancelled_leaves_nothing(client_of: Any, operate: 
 @ON_EACH_LOOP
 def test_after_a_cancelled_call_the_next_one_works(client_of: Any, operate: Any, loop: str) -> None:
     async def scenario(at: int) -> bool:
-        network = network_of_two()
+        network = network_for(operate)
         async with asyncio.timeout(60), client_of(network) as client:
             goes_on = await is_cancelled(operate(client), at)
             await operate(client)
