@@ -132,6 +132,41 @@ async def test_partitions_of_a_member_that_is_removed_during_a_join_are_lost() -
 
 @of_both_protocols
 @simulated
+async def test_a_task_of_an_earlier_listener_ends_a_join_by_unsubscribing(protocol: str) -> None:
+    class Starting(RebalanceListener):
+        async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            if not tasks:
+                tasks.append(asyncio.create_task(unsubscribe_later()))
+
+    async def unsubscribe_later() -> None:
+        await is_joining.wait()
+        await consumer.unsubscribe()
+
+    async def serve_late(broker: Broker, request: Any) -> Answer:
+        if is_slow and groups.serves(request):
+            await asyncio.sleep(2)
+        return await broker.serve(request)
+
+    tasks: list[asyncio.Task[None]] = []
+    is_joining = asyncio.Event()
+    is_slow = False
+    network, groups = a_cluster()
+    network.disturbance = serve_late
+    async with consumer_of(network, protocol) as consumer:
+        await consumer.subscribe("a", Starting())
+        await poll_for(3, consumer)
+        is_slow = True
+        await consumer.subscribe(["a", "b"], Starting())
+        await consumer.poll(timeout_ms=100)
+        is_joining.set()
+        await tasks[0]
+        await asyncio.sleep(20)
+        assert consumer.assignment() == []
+        assert groups.members("g") == set()
+
+
+@of_both_protocols
+@simulated
 async def test_a_member_sends_heartbeats_while_it_waits_for_committed_offsets(protocol: str) -> None:
     network, groups = a_cluster()
     ended: list[str] = []
