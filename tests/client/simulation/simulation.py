@@ -8,12 +8,9 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 from unittest import mock
 
-from odradek.client.group import member_states
-from odradek.client.group.member_states import TABLE, Event, State
 from tests.client.reading import fill
 from tests.client.scripted_groups import GroupCoordinator
 from tests.client.scripted_network import ScriptedNetwork
@@ -27,7 +24,7 @@ USERS = 3
 
 
 class Outcome(NamedTuple):
-    """The result of a run: what was contradicted, what happened, how much, and each event in which state."""
+    """The result of a run: what was contradicted, what happened, and how much."""
 
     seed: int
     failures: list[str]
@@ -35,39 +32,20 @@ class Outcome(NamedTuple):
     records: int
     commits: int
     assignments: int
-    events: frozenset[tuple[State, Event]]
 
 
-Table = Mapping[State, Mapping[Event, State]]
-
-
-class _Recorded(dict[Event, State]):
-    """One row of a table of states, which records what is looked up."""
-
-    def __init__(self, state: State, row: Mapping[Event, State], seen: set[tuple[State, Event]]) -> None:
-        super().__init__(row)
-        self._state, self._seen = state, seen
-
-    def get(self, event: Event, default: Any = None) -> Any:
-        self._seen.add((self._state, event))
-        return super().get(event, default)
-
-
-def simulate(seed: int, table: Table = TABLE) -> Outcome:
-    """Run a seed, with this table of the states of a member. Every third one has the same protocol."""
-    seen: set[tuple[State, Event]] = set()
-    recorded = {state: _Recorded(state, row, seen) for state, row in table.items()}
+def simulate(seed: int) -> Outcome:
+    """Run a seed. Every third one has the same protocol."""
     random.seed(seed)
     ids = random.Random(f"{seed}/ids")
     with (
-        mock.patch.object(member_states, "TABLE", recorded),
         mock.patch.object(uuid, "uuid4", side_effect=lambda: uuid.UUID(bytes=ids.randbytes(16))),
         asyncio.Runner(loop_factory=VirtualTimeLoop) as runner,
     ):
-        return runner.run(_run(seed, seen))
+        return runner.run(_run(seed))
 
 
-async def _run(seed: int, seen: set[tuple[State, Event]]) -> Outcome:
+async def _run(seed: int) -> Outcome:
     loop = asyncio.get_running_loop()
     coordinator = GroupCoordinator(initial_rebalance_delay_ms=200)
     network = ScriptedNetwork(2, groups=coordinator)
@@ -91,13 +69,7 @@ async def _run(seed: int, seen: set[tuple[State, Event]]) -> Outcome:
     if not invariants.failures and (members := coordinator.members(GROUP)):
         invariants.fail(f"after all have closed, the group has the members {members}")
     return Outcome(
-        seed,
-        invariants.failures,
-        invariants.trace,
-        invariants.records,
-        invariants.commits,
-        invariants.assignments,
-        frozenset(seen),
+        seed, invariants.failures, invariants.trace, invariants.records, invariants.commits, invariants.assignments
     )
 
 
