@@ -48,6 +48,7 @@ class PartitionCheck:
         self._log_start_offset = log_start_offset
         self._report = report
         self._progress = progress
+        self._is_compacted = False
 
     def run(self) -> SegmentsOutcome:
         """Check everything. Raises `OSError` if a file cannot be read."""
@@ -83,13 +84,17 @@ class PartitionCheck:
         )
 
     def check_gap(self, end_offset: int, base_offset: int) -> None:
-        """Check that no offset is missing between the end of a segment and the base offset of the next one."""
-        if end_offset >= base_offset:
+        """Check that no offset is missing between the end of a segment and the base offset of the next one.
+
+        The evidence that explains one gap explains all gaps of the partition. So it is searched for once.
+        """
+        if end_offset >= base_offset or self._is_compacted:
             return
         partition = self._partition
         missing = MissingOffsets(partition.path_of(base_offset, LOG_SUFFIX), 0, end_offset, base_offset - 1)
         with contextlib.suppress(SegmentGoneError):  # a broker has deleted or compacted it meanwhile
-            if not is_explained(missing, *partition.key):
+            self._is_compacted = is_explained(missing, *partition.key)
+            if not self._is_compacted:
                 self._report(Problem(self._shown(base_offset, LOG_SUFFIX), missing.reason, 0, end_offset))
 
     def check_small_files(self, found: SegmentsOutcome) -> None:
