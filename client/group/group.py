@@ -141,7 +141,7 @@ class Group:
             self._on(Event.LEFT)
 
     def _is_in_listener(self) -> bool:
-        """Whether the listener that a join calls is what runs here: the join cannot be waited for."""
+        """Whether the listener of a join runs here: waiting for the join would never end."""
         return _JOINING.get() is self and self._owned.change.calls_listener
 
     def _on(self, event: Event) -> None:
@@ -156,7 +156,7 @@ class Group:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        while self._state.is_joining or (self._join_task is not None and self._state is not State.LEAVING):
+        while self._state.needs_join or (self._join_task is not None and self._state is not State.LEAVING):
             self._check_open()
             task = self._join_task
             if task is None:
@@ -260,7 +260,7 @@ class Group:
             await asyncio.sleep(self._rebalancer.heartbeat_interval)
             due = heartbeat(self._state, self._owned.change)
             is_member = self._member.generation != NO_GENERATION
-            is_joining = self._state in {State.JOINING, State.JOINING_AGAIN}
+            is_joining = self._state.is_joining
             if is_joining and not (is_member and self._owned.change.calls_listener):
                 self._polled_at = self._loop.time()
             if due is Heartbeat.NONE or (is_joining and not is_member):

@@ -22,11 +22,11 @@ What an event makes of each state; empty: nothing.
 | LEAVING | | | | | | | UNSUBSCRIBED | DUE | CLOSED |
 | CLOSED | | | | | | | | | |
 
-So no reason to join is forgotten, whenever it comes; `unsubscribe` ends a join, whatever that does until it has ended;
-and a subscription of the listener that `unsubscribe` calls gives way to it.
+A reason to join that comes during a join leads to another join. While `unsubscribe` runs, the events of a join change
+nothing, and a subscription that the listener makes is dropped.
 
-During a join, and while `unsubscribe` runs, the owned partitions change (`Change`). Both protocols need the same
-heartbeats then, as the coordinator takes only a request to join for a sign of life (`heartbeat`):
+During a join, and while `unsubscribe` runs, the owned partitions change (`Change`). A request to join counts as a
+heartbeat; while partitions change, both protocols have to send others (`heartbeat`):
 
 | state | no change | UNDER_WAY | LISTENER |
 |---|---|---|---|
@@ -34,8 +34,8 @@ heartbeats then, as the coordinator takes only a request to join for a sign of l
 | LEAVING | keep alive | keep alive | keep alive |
 | all others | ordinary | | |
 
-A program that waits for a join is in `poll`. So its time to poll (`max_poll_interval_ms`) stands still, but for the
-time that its listener takes.
+A program that waits for a join is in `poll`, so that time does not count for `max_poll_interval_ms`. The time that its
+listener takes does.
 """
 
 from __future__ import annotations
@@ -58,8 +58,13 @@ class State(Enum):
 
     @property
     def is_joining(self) -> bool:
-        """Whether a join is under way, or due: `poll` has to wait for it."""
-        return self in _UNTIL_JOINED
+        """Whether a join is under way."""
+        return self in {State.JOINING, State.JOINING_AGAIN}
+
+    @property
+    def needs_join(self) -> bool:
+        """Whether `poll` has to wait for a join, which is due or under way."""
+        return self is State.DUE or self.is_joining
 
     def after(self, event: Event) -> State:
         """The state that the event leads to."""
@@ -90,6 +95,7 @@ class Change(Enum):
 
     @property
     def calls_listener(self) -> bool:
+        """Whether the listener runs."""
         return self in {Change.ASSIGNING, Change.GIVING_UP}
 
 
@@ -140,11 +146,9 @@ TABLE: Final[Mapping[State, Mapping[Event, State]]] = {
     State.CLOSED: {},
 }
 
-_UNTIL_JOINED = frozenset({State.DUE, State.JOINING, State.JOINING_AGAIN})
-
 
 def heartbeat(state: State, change: Change) -> Heartbeat:
     """Return which heartbeat a member owes in this state."""
-    if state in {State.JOINING, State.JOINING_AGAIN}:
+    if state.is_joining:
         return Heartbeat.NONE if change is Change.NONE else Heartbeat.KEEP_ALIVE
     return Heartbeat.KEEP_ALIVE if state is State.LEAVING else Heartbeat.ORDINARY
