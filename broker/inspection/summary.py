@@ -61,7 +61,7 @@ class PartitionSummary(msgspec.Struct, kw_only=True):
 class DirectorySummary(msgspec.Struct, kw_only=True):
     """A log directory; `findings` are those that name none of the partitions.
 
-    `unreadable` is the number of partitions that cannot be read, and of those tables that cannot be made from them.
+    `unreadable` counts what cannot be read: partitions, the committed offsets, the open transactions.
     """
 
     path: str

@@ -1,6 +1,6 @@
 """Every public coroutine, cancelled at each of its awaits: no task and no connection stays, and the client still works.
 
-In virtual time, with eager tasks (Python 3.12), and on uvloop.
+In virtual time, with eager tasks (Python 3.12), and on uvloop, but for members of groups, which wait for heartbeats.
 """
 
 from __future__ import annotations

@@ -156,8 +156,8 @@ def test_a_torn_end_is_found(golden: Path) -> None:
     ]
 
 
-def segments_of_three(path: Path) -> list[Path]:
-    """The files of a partition with three segments or more, their logs."""
+def write_segments(path: Path) -> list[Path]:
+    """Write a partition of five segments, and return the paths of their logs."""
     config = LogConfig(segment_bytes=1000)
     log_dir = open_log_dir(path, config)
     log = log_dir.create_log("t", 0, TOPIC_ID, config)
@@ -174,7 +174,7 @@ def remove_segment(log: Path) -> None:
 
 
 def test_a_whole_segment_that_is_missing_in_the_middle_is_found(tmp_path: Path) -> None:
-    logs = segments_of_three(tmp_path)
+    logs = write_segments(tmp_path)
     first, behind = int(logs[1].stem), int(logs[3].stem)
     remove_segment(logs[1])
     remove_segment(logs[2])
@@ -186,14 +186,14 @@ def test_a_whole_segment_that_is_missing_in_the_middle_is_found(tmp_path: Path) 
 
 
 def test_a_segment_that_compaction_emptied_is_not_missing(tmp_path: Path) -> None:
-    logs = segments_of_three(tmp_path)
+    logs = write_segments(tmp_path)
     remove_segment(logs[2])
     (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 1\n")
     assert problems_in(tmp_path) == []
 
 
 def test_damage_at_the_end_of_a_segment_is_not_reported_twice(tmp_path: Path) -> None:
-    logs = segments_of_three(tmp_path)
+    logs = write_segments(tmp_path)
     logs[1].write_bytes(logs[1].read_bytes()[:-7])
     assert not any("missing" in problem.problem for problem in problems_in(tmp_path))
     assert problems_in(tmp_path)

@@ -2,7 +2,7 @@
 
 In a log that was never compacted, offsets follow each other without a gap, also across segments; markers of
 transactions have offsets, too. Retention and DeleteRecords remove only the beginning of a log. So a gap is either the
-work of compaction, or data was lost. Whoever meets a gap looks for evidence, in this order:
+work of compaction, or data was lost. A reader that meets a gap looks for evidence, in this order:
 
 | evidence | the gap is |
 |---|---|
