@@ -4,14 +4,15 @@
  * Python or a Java client would be the bottleneck, and on two cores also the broker's rival. Of Kafka it contains only the
  * frame (an i32 length) and the place of the correlation id; `load.py` makes the requests, starts it and reads its output.
  *
- *   load PORT REQUESTS CONNECTIONS IN_FLIGHT SECONDS RATE RESPONSE_BYTES WALKS    a load
- *   load PORT REQUESTS wake ROUNDS OFFSET_AT NEXT_OFFSET                          end to end, see `wake`
- *   load PORT REQUESTS handshakes SECONDS                                         new connections, see `handshakes`
+ *   load PORT REQUESTS CONNECTIONS IN_FLIGHT SECONDS RATE RESPONSE_BYTES WALKS TOGETHER    a load
+ *   load PORT REQUESTS wake ROUNDS OFFSET_AT NEXT_OFFSET                                   end to end, see `wake`
+ *   load PORT REQUESTS handshakes SECONDS                                                  new connections, see `handshakes`
  *
  * REQUESTS is a file of whole frames; connection i sends frame i mod n again and again, or, if WALKS is 1, all of them one
  * after the other, from a place of its own on, as a consumer goes through a log. RATE is requests a second over all
  * connections, 0 for as many as IN_FLIGHT allows; with a rate a request's time starts when it was due, not when it could
- * be sent, so that a stalled broker is charged for those that had to wait. A response that is not RESPONSE_BYTES long, length
+ * be sent, so that a stalled broker is charged for those that had to wait. TOGETHER frames are sent as one request, of which
+ * only the last is answered, as of Produce with acks=0; usually 1. A response that is not RESPONSE_BYTES long, length
  * included, is an error: a refusal must not pass for a fast answer. One line of JSON is printed; times are in nanoseconds.
  */
 #include "measure.h"
@@ -19,14 +20,17 @@
 
 enum { MOST_IN_FLIGHT = 64 };
 
-static struct frame *read_frames(const char *path, int *frames) {
+/* Read the requests of a file: so many frames after one another are sent as one, and the last of them is answered. */
+static struct frame *read_frames(const char *path, int together, int *frames) {
     size_t size;
     uint8_t *bytes = read_file(path, &size);
     struct frame *found = NULL;
     *frames = 0;
     for (size_t at = 0; at < size; at += found[*frames - 1].size) {
+        size_t last = at;
+        for (int i = 1; i < together; i++) last += LENGTH + u32(bytes + last);
         found = realloc(found, sizeof *found * (size_t)(*frames + 1));
-        found[(*frames)++] = (struct frame){bytes + at, LENGTH + u32(bytes + at)};
+        found[(*frames)++] = (struct frame){bytes + at, last + LENGTH + u32(bytes + last) - at, last - at};
     }
     return found;
 }
@@ -62,12 +66,13 @@ static void send_some(struct connection *c, uint64_t now) {
     while (c->sent || may_begin(c, now)) {
         if (!c->sent) {
             if (walks) c->request = c->request == found + frames - 1 ? found : c->request + 1;
-            put_u32(c->request->bytes + CORRELATION, c->next_out);
+            put_u32(c->request->bytes + c->request->answered + CORRELATION, c->next_out);
             c->began[c->next_out % MOST_IN_FLIGHT] = interval ? c->due : now;
             c->next_out++;
             c->due += interval;
         } else {
-            put_u32(c->request->bytes + CORRELATION, c->next_out - 1); /* connections may share a frame */
+            /* connections may share a frame */
+            put_u32(c->request->bytes + c->request->answered + CORRELATION, c->next_out - 1);
         }
         ssize_t n = send_part(c->fd, c->request->bytes + c->sent, c->request->size - c->sent);
         if (n < 0 && errno != EAGAIN) fail("send");
@@ -132,7 +137,7 @@ static void load(int port, const char *path, char **argument) {
     response_bytes = strtoull(argument[4], NULL, 10);
     if (in_flight < 1 || in_flight > MOST_IN_FLIGHT) errno = ERANGE, fail("requests in flight");
     walks = atoi(argument[5]);
-    found = read_frames(path, &frames);
+    found = read_frames(path, atoi(argument[6]), &frames);
     struct connection *all = calloc((size_t)connections, sizeof *all);
     poller = epoll_create1(0);
     for (int i = 0; i < connections; i++) {
@@ -170,7 +175,7 @@ static void load(int port, const char *path, char **argument) {
 static void wake(int port, const char *path, char **argument) {
     uint64_t rounds = strtoull(argument[0], NULL, 10), offset_at = strtoull(argument[1], NULL, 10);
     uint64_t offset = strtoull(argument[2], NULL, 10), began = 0, elapsed = 0;
-    found = read_frames(path, &frames);
+    found = read_frames(path, 1, &frames);
     int consumer = connect_to(port), producer = connect_to(port);
     struct timespec parked = {.tv_nsec = 500000};
     for (uint64_t round = 0; round < rounds; round++, offset++) {
@@ -194,7 +199,7 @@ static void wake(int port, const char *path, char **argument) {
  * the handshake, too. No session is resumed. */
 static void handshakes(int port, const char *path, char **argument) {
     double seconds = atof(argument[0]);
-    found = read_frames(path, &frames);
+    found = read_frames(path, 1, &frames);
     uint64_t start = now_ns(), until = start + (uint64_t)(seconds * 1e9);
     for (uint64_t began = start; began < until; began = now_ns()) {
         int fd = open_connection(port);
@@ -215,7 +220,7 @@ static void handshakes(int port, const char *path, char **argument) {
 int main(int count_of, char **argument) {
     if (count_of == 7 && !strcmp(argument[3], "wake")) wake(atoi(argument[1]), argument[2], argument + 4);
     else if (count_of == 5 && !strcmp(argument[3], "handshakes")) handshakes(atoi(argument[1]), argument[2], argument + 4);
-    else if (count_of == 9) load(atoi(argument[1]), argument[2], argument + 3);
+    else if (count_of == 10) load(atoi(argument[1]), argument[2], argument + 3);
     else return fputs("usage: see the top of load.c\n", stderr), 2;
     printf("\"p50\": %lu, \"p99\": %lu, \"p999\": %lu, \"max\": %lu}\n", quantile(.5), quantile(.99), quantile(.999), longest);
     return 0;

@@ -44,8 +44,7 @@ from odradek.protocol.records.batch_builder import BatchBuilder
 from odradek.protocol.schema import Message, spec
 from tests.peers.availability import PEERS, program
 
-PRODUCE_VERSION = 12  # the last with topic names: one request for both brokers
-FETCH_VERSION = 12
+PRODUCE_VERSION = FETCH_VERSION = 12  # the last with topic names: one request for both brokers
 OFFSET_COMMIT_VERSION = 9  # the same
 FIND_COORDINATOR_VERSION = 4
 LIST_OFFSETS_VERSION = 8
@@ -279,15 +278,15 @@ def run(
     seconds: float,
     rate: float = 0,
     walk: bool = False,
+    together: int = 1,
     tls_port: int | None = None,
 ) -> Sample:
     """Send `frames` for some seconds, with a rate so many a second over all connections. Return rate and latencies."""
-    with start(
-        port, frames,
-        connections=connections, in_flight=in_flight, seconds=seconds, rate=rate, walk=walk, tls_port=tls_port,
-    ) as load:  # fmt: skip
+    how: dict[str, Any] = {"rate": rate, "walk": walk, "together": together, "tls_port": tls_port}
+    with start(port, frames, connections=connections, in_flight=in_flight, seconds=seconds, **how) as load:
         measured = load.result(seconds + 60)
-    return {"rate": measured["requests"] / seconds, "requests": measured["requests"], **latencies(measured)}
+    requests = measured["requests"] * together
+    return {"rate": requests / seconds, "requests": requests, **latencies(measured)}
 
 
 def start(
@@ -299,17 +298,19 @@ def start(
     seconds: float,
     rate: float = 0,
     walk: bool = False,
+    together: int = 1,
     tls_port: int | None = None,
 ) -> Load:
     """Start to send in the background: its frame on each connection, or with `walk` all frames in succession.
 
+    Each of `frames` is one request, or so many `together` of which only the last is answered (Produce with acks=0).
     All responses must have the same size, which the generator checks; of the frames of a walk only the first is tried
     before, always on the plain `port`. With `tls_port` the load goes there, with TLS.
     """
     sizes = {accepted_bytes(port, frame) for frame in (frames[:1] if walk else frames)}
     if len(sizes) != 1:
         raise RuntimeError("the requests of one load must have answers of one length")
-    arguments = (connections, in_flight, seconds, rate, sizes.pop(), int(walk))
+    arguments = (connections, in_flight, seconds, rate, sizes.pop(), int(walk), together)
     return Load(tls_port or port, frames, *arguments, tls=tls_port is not None)
 
 

@@ -61,7 +61,8 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-struct frame { uint8_t *bytes; size_t size; };
+/* What is sent at once; `answered` is where in it the frame begins that the broker answers, usually 0. */
+struct frame { uint8_t *bytes; size_t size, answered; };
 
 static uint32_t u32(const uint8_t *at) {
     uint32_t value;

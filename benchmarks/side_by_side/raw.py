@@ -78,6 +78,7 @@ def _produces(contest: Contest, *, quick: bool) -> Iterator[Row]:
     for case in PRODUCES:
         if not quick or (case.connections, case.in_flight) in {(1, 1), (8, 8), (4, 4)}:
             yield _produce(contest, case)
+    yield _unacknowledged(contest)
 
 
 def _fetches(contest: Contest, *, quick: bool) -> Iterator[Row]:
@@ -112,6 +113,30 @@ def _produce(contest: Contest, case: Produce) -> Row:
             return loaded(contest, side, frames, case.connections, case.in_flight, len(batch))
 
     return contest.row("raw", case.work, measure, goals=case.goals)
+
+
+def _unacknowledged(contest: Contest, connections: int = 8, together: int = 32) -> Row:
+    """Measure small produces with acks=0: an acks=1 after 31 of them says how far the broker has come.
+
+    Its latencies are those of 32 requests, and not reported.
+    """
+    batch = load.batch(1, 100)
+
+    def measure(side: Side) -> Sample:
+        with contest.topic_of_a_round(side, connections) as topic:
+            frames = []
+            for index in range(connections):
+                acknowledged = load.produce_frame(topic, [index], batch)
+                load.accepted_bytes(side.port, acknowledged)  # refused, an acks=0 would close the connection
+                frames.append(load.produce_frame(topic, [index], batch, acks=0) * (together - 1) + acknowledged)
+            send = partial(
+                load.run, side.port, frames,
+                connections=connections, in_flight=2, seconds=contest.seconds, together=together,
+            )  # fmt: skip
+            sample = with_cpu(side, send)
+            return {figure: sample[figure] for figure in ("rate", "cpu_us")}
+
+    return contest.row("raw", f"produce 100 B, acks=0, {connections} connections", measure)
 
 
 def _fetch(contest: Contest, case: Fetch, topic: str) -> Row:
