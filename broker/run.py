@@ -268,6 +268,7 @@ class Run:
         await partitions.settled()
         if not self._read_only:
             await threads.run_to_end(self.log_dirs.retire_namesakes, metadata.image.deleted)
+        partitions.losses.started_revision = partitions.image.revision
         partitions.sort_out_strays(deletes=not self._read_only, sets_aside=self._is_member)
         if self._seen_revision is not None:
             await self._seen_revision.store()

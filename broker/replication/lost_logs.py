@@ -32,6 +32,7 @@ class LostLogs:
     def __init__(self, node_id: int, log_dirs: LogDirs) -> None:
         self.are_reported = False
         self.on_loss: Callable[[], None] = lambda: None
+        self.started_revision: int | None = None  # of the metadata when the broker has found its logs, None before
         self._node_id = node_id
         self._log_dirs = log_dirs
         self._without_partition: dict[tuple[bytes, int], LostReplica] = {}
@@ -57,9 +58,11 @@ class LostLogs:
         """Return whether a log whose topic id is unknown may be taken for a partition: nobody else is in sync.
 
         A power loss may remove the id, which is synced before any record of the log. So nothing that was synced is in
-        it, and it may be of an older topic of the same name, whose records must not be served under the new id.
+        it, and it may be of an older topic of the same name, whose records must not be served under the new id. It is
+        if the partition was created after the start of this broker.
         """
-        return log.topic_id == ZERO_TOPIC_ID and not image.isr.keys() - {self._node_id}
+        is_new = self.started_revision is not None and image.created_revision > self.started_revision
+        return log.topic_id == ZERO_TOPIC_ID and not is_new and not image.isr.keys() - {self._node_id}
 
     def check_offline(self, partition: Partition) -> None:
         """Report an offline partition again if a new image has this broker as its leader or in its in-sync set."""

@@ -15,6 +15,7 @@ from odradek.broker.metadata.administration.topics import delete_topic
 from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tests.handlers.group_members import GroupMember, find_coordinator
 from tests.handlers.requests import NOW, batch, create, fetch, new_producer_id, produce, values_in
 from tests.handlers.transactional_batches import ProducingProducer
@@ -49,6 +50,10 @@ async def wire(broker: Broker) -> AsyncIterator[Wire]:
 async def make_again(broker: Broker, wire: Wire, **configs: str) -> None:
     await delete_topic(broker.services.metadata, name="t")
     await create(wire, "t", **configs)
+
+
+def directories_set_aside(log_dir: Path) -> int:
+    return len(list(log_dir.glob("t-0.*-stray")))
 
 
 async def test_properties_of_a_topic(broker: Broker, wire: Wire) -> None:
@@ -92,6 +97,26 @@ async def test_an_open_transaction_gives_the_next_topic_at_most_its_marker(broke
     assert log.log_end_offset <= CONTROL_BATCH + 1
     assert log.last_stable_offset == log.log_end_offset
     assert row.aborted_transactions in (None, [])
+
+
+async def test_a_log_whose_topic_id_was_lost(tmp_path: Path) -> None:
+    """The power fails after the deletion is decided and before it is done, and takes what was not synced: the id."""
+    properties = {"log.dirs": str(tmp_path)}
+    async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+        await produce(wire, "t", batch(b"old"))
+        broker.log_dirs.refuse_all()
+        await wire.ask(DeleteTopicsRequest([DeleteTopicState("t")], timeout_ms=1), 6)
+        await broker.services.metadata.wait_for_revision(broker.services.metadata.image.revision)
+        assert "t" not in broker.services.metadata.image.topics
+        await broker.kill()
+    (tmp_path / "t-0" / "partition.metadata").unlink()
+
+    async with Broker(properties) as broker, Wire("127.0.0.1", broker.port) as wire:
+        await create(wire, "t")
+
+        assert values_in(await fetch(wire, "t")) == []
+        assert directories_set_aside(tmp_path) == 1
 
 
 async def test_counters_of_the_metrics(broker: Broker, wire: Wire) -> None:
