@@ -49,9 +49,14 @@ from odradek.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-_Shared = dict[tuple[int, frozenset[tuple[str, str]], frozenset[str]], list[DescribeConfigsResourceResult]]
-"""The rows of topics and groups by type, by the properties of their own, and by the wanted keys. A request of 1 MB may
-name 90,000 groups, most of them alike."""
+_Kind = tuple[int, str | frozenset[tuple[str, str]]]
+"""What the rows of a resource depend on: its type; for topics and groups, the properties of their own; for others, the
+name. A request of 1 MB may name 90,000 groups, most of them alike."""
+_Rows = dict[_Kind, list[ConfigRow]]
+"""All rows of a kind. A request may name the same resource with 10,000 lists of keys, and to make the rows of a broker
+takes milliseconds."""
+_Shared = dict[tuple[_Kind, frozenset[str]], list[DescribeConfigsResourceResult]]
+"""What is answered for a kind and the wanted keys."""
 
 _KEYS_AT_ONCE = 1000
 _COUNTS = {TOPIC: TOPIC_PROPERTIES, BROKER: BROKER_PROPERTIES, GROUP: GROUP_PROPERTIES}
@@ -63,6 +68,7 @@ def handle(
     results = []
     described = set()
     shared: _Shared = {}
+    made: _Rows = {}
     for resource in request.resources:
         yield
         keys = yield from _keys(resource)
@@ -74,7 +80,7 @@ def handle(
                 kind, name = resource.resource_type, resource.resource_name
                 results.append(DescribeConfigsResult(refused.code, refused.detail, kind, name))
                 continue
-            results.append(_describe(services, request, resource, keys, shared))
+            results.append(_describe(services, request, resource, keys, shared, made))
     return DescribeConfigsResponse(results=results)
 
 
@@ -123,24 +129,26 @@ def _describe(
     resource: DescribeConfigsResource,
     keys: frozenset[str],
     shared: _Shared,
+    made: _Rows,
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(ErrorCode.NONE, "", resource.resource_type, resource.resource_name)
     own = _own_properties(services, resource)
-    alike = None if own is None else (resource.resource_type, frozenset(own.items()), keys)
-    if alike is not None and alike in shared:
-        result.configs = shared[alike]
+    kind: _Kind = (resource.resource_type, resource.resource_name if own is None else frozenset(own.items()))
+    if (kind, keys) in shared:
+        result.configs = shared[kind, keys]
         return result
     try:
-        rows = _rows(services, resource)
+        if kind not in made:
+            made[kind] = _rows(services, resource)
     except KafkaError as error:
         result.error_code = error.code
         if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # as in Kafka, which sends no message with this code
             result.error_message = error.detail
     else:
+        rows = made[kind]
         wanted = [row for row in rows if not keys or row.name in keys]
         result.configs = [_config(row, request) for row in in_kafkas_order(wanted, _count(resource, rows))]
-        if alike is not None:
-            shared[alike] = result.configs
+        shared[kind, keys] = result.configs
     return result
 
 
