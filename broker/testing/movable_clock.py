@@ -300,7 +300,7 @@ def _timedelta(arguments: dict[str, float]) -> timedelta:
     except TypeError as error:
         names = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
         raise TypeError(f"advance({names}): {error}; write numbers, such as advance(hours=2)") from None
-    except OverflowError as error:
+    except (OverflowError, ValueError) as error:  # ValueError: NaN
         raise ValueError(f"a clock cannot be moved that far: {error}") from None
 
 

@@ -27,7 +27,7 @@ from odradek.client.errors import ClientError, TopicExistsError, UnknownTopicErr
 from odradek.client.record import ConsumerRecord, RecordMetadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.plural import pluralize
-from odradek.testing.arguments import Config, check_count, check_name, check_seconds
+from odradek.testing.arguments import Config, check_condition, check_count, check_name, check_seconds
 from odradek.testing.arrivals import Arrivals, Condition
 from odradek.testing.blocking import in_thread
 from odradek.testing.clients import Clients
@@ -154,6 +154,7 @@ class AsyncKafka:
         The topic need not exist yet. Records of aborted and open transactions do not count.
         """
         check_count("n", n, 1, "kafka.assert_no_records checks that a topic stays empty")
+        check_condition(where)
         check_seconds("timeout", timeout, endless=True)
         name = self._real_name(topic)
         arrivals = Arrivals(where)
@@ -170,6 +171,7 @@ class AsyncKafka:
         seconds only what is there counts. Raises UnknownTopicError if the topic does not exist at the end: a wrong name
         would otherwise pass.
         """
+        check_condition(where)
         check_seconds("seconds", seconds)
         name = self._real_name(topic)
         arrivals = Arrivals(where)

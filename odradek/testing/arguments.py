@@ -38,6 +38,12 @@ def check_seconds(argument: str, seconds: object, *, endless: bool = False) -> N
         raise ValueError(f"{argument} is a number of seconds from 0 on, and not {seconds}")
 
 
+def check_condition(where: object) -> None:
+    """Raise TypeError unless `where` can be called, or is None."""
+    if where is not None and not callable(where):
+        raise TypeError(f'where is a function, such as lambda record: record.key == b"7", and not {where!r}')
+
+
 def config_texts(config: object) -> dict[str, str]:
     """Return properties with their values as text. Raises TypeError for other names and values."""
     if not isinstance(config, Mapping):

@@ -55,6 +55,8 @@ async def send(
     """
     if isinstance(records, bytes | str | ConsumerRecord):
         raise TypeError(f"produce takes a list of records, not {records!r} alone")
+    if not isinstance(records, Iterable):
+        raise TypeError(f'produce takes a list, such as [b"three socks"], and not {records!r}')
     sent = [await producer.send(topic, *arguments) for arguments in [_arguments(record, stamp) for record in records]]
     await producer.flush()
     return [await future for future in sent]
