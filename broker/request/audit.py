@@ -111,6 +111,13 @@ class Audit:
         for limits in self._limits.values():
             limits.tick()
 
+    def close(self) -> None:
+        """Write what is only counted so far. To be called when a broker stops, after the last request."""
+        for key in list(self._seen):
+            self._end(key)
+        for limits in self._limits.values():
+            limits.end_span()
+
     def _once(self, event: str, client: str, key: tuple[Any, ...], fields: dict[str, Any]) -> None:
         if not _LOG.enabled_for(logging.WARNING):
             return

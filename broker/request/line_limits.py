@@ -50,11 +50,13 @@ class LineLimits:
 
     def tick(self) -> None:
         """Report what was dropped in a span that has ended. To be called every few seconds."""
-        now = self._clock.monotonic()
-        if now < self._since + SPAN_SECONDS:
-            return
+        if self._clock.monotonic() >= self._since + SPAN_SECONDS:
+            self.end_span()
+
+    def end_span(self) -> None:
+        """Report what was dropped, and begin the next span. To be called when the broker stops."""
         dropped, self._dropped = self._dropped, Counter()
-        self._since, self._total = now, 0
+        self._since, self._total = self._clock.monotonic(), 0
         self._written.clear()
         for client, count in dropped.items():
             self._report(client, count)

@@ -77,6 +77,11 @@ class TopicLog:
         for limits in self._limits.values():
             limits.tick()
 
+    def close(self) -> None:
+        """Write the numbers of dropped lines so far. To be called when a broker stops, after the last request."""
+        for limits in self._limits.values():
+            limits.end_span()
+
     def _whole_topic(self, event: str, context: RequestContext, topic: TopicImage, error: KafkaError | None) -> None:
         partitions = topic.partitions
         fields = {"partitions": len(partitions), "replicas": len(partitions[0].replicas)}

@@ -129,6 +129,8 @@ class Server:
             metrics.listener(name).certificate_expiry = secured.certificate_expiry_timestamp
         self.on_tick: list[Callable[[], None]] = []
         """Called every few seconds."""
+        self.on_finish: list[Callable[[], None]] = []
+        """Called after the last request."""
         self._timer: asyncio.TimerHandle | None = None
         self._ticked_at = clock.monotonic()
         self._cpu_at = _thread_cpu_seconds()
@@ -194,6 +196,8 @@ class Server:
         """Answer received requests, for `seconds` at most, and close all connections."""
         self.stop_accepting()
         await self.connections.finish(seconds)
+        for callback in self.on_finish:
+            callback()
 
     def clock_moved(self, seconds: float) -> None:
         """Postpone what is measured by the clock, which a test has moved: connections do not become idle by that."""

@@ -215,6 +215,7 @@ def build(base: Foundation, store: MetadataStore) -> Parts:
         security=ServerSecurity(base.tls, Authenticators(authentications.by_listener(), clock, base.metrics, audit)),
     )
     server.on_tick += [audit.tick, topic_log.tick]
+    server.on_finish += [audit.close, topic_log.close]
     metadata.current_config.on_change(server.check_certificates)  # those of all listeners, as in Kafka
     if is_audited(config):
         server.dispatcher.routes.add_interceptor(ChangeAudit(audit))

@@ -93,6 +93,17 @@ async def test_failures_that_repeat_are_counted(taken: Taken) -> None:
     assert (repeated["event"], repeated["repeated"], repeated["count"]) == ("repeated", "authentication failed", 4)
 
 
+async def test_a_broker_that_stops_writes_what_it_has_counted(taken: Taken) -> None:
+    async with Broker(PROPERTIES) as broker:
+        for _ in range(3):
+            async with Wire("127.0.0.1", broker.port) as wire:
+                await authenticate(wire, b"wrong")
+        refuse(broker.services.audit, request_of("mallory"), range(150))
+
+    counted = [(event["event"], event["count"]) for event in taken() if "count" in event]
+    assert counted == [("repeated", 2), ("dropped", 50)]
+
+
 async def test_failures_of_several_users_are_counted_for_each(taken: Taken) -> None:
     clock = MovableClock()
     async with Broker(PROPERTIES, clock=clock) as broker:
