@@ -52,7 +52,7 @@ def test_an_error_code_is_an_error(server: Server, topic: str) -> None:
 def test_a_response_that_differs_from_the_first_is_an_error(server: Server, topic: str) -> None:
     frame = load.produce_frame(topic, [0], load.batch(1, 100))
     with (
-        load.Load(server.port, [frame], 1, 1, 0.1, 0, 4, 0) as wrong,
+        load.Load(server.port, [frame], 1, 1, 0.1, 0, 4, 0, 1) as wrong,
         pytest.raises(RuntimeError, match="another length"),
     ):
         wrong.result(30)
