@@ -35,6 +35,13 @@ _OWN_SOURCES = {
 _ENTITY_TYPES = {"topics": "TOPIC", "brokers": "BROKER", "broker-loggers": "BROKER_LOGGER", "groups": "GROUP"}
 """The entity types of Kafka's ConfigCommand that have configs, and the types of their resources."""
 
+_ELSEWHERE = {
+    "users": "`odradek users` has the passwords of users, and `odradek quotas --user NAME` their quotas",
+    "clients": "`odradek quotas --client-id NAME` has the quotas of clients",
+    "ips": "`odradek quotas --ip ADDRESS` has the quotas of addresses",
+}
+"""The entity types of Kafka's ConfigCommand that have no configs here, with the command for each."""
+
 
 def add_arguments(parser: CommandParser) -> None:
     actions = parser.add_actions(_ACTIONS)
@@ -65,7 +72,10 @@ def _add_entity_arguments(parser: argparse.ArgumentParser) -> None:
     entity.add_argument("--broker-logger", type=not_negative, metavar="ID", help="log levels of one broker")
     entity.add_argument("--group", type=named, metavar="ID", help="of a group")
     entity.add_argument(
-        "--entity-type", choices=tuple(_ENTITY_TYPES), help="with --entity-name; describe: without, of all"
+        "--entity-type",
+        type=_entity_type,
+        choices=tuple(_ENTITY_TYPES),
+        help="with --entity-name; describe: without, of all",
     )
     name = parser.add_mutually_exclusive_group()
     name.add_argument("--entity-name", metavar="NAME", help="a topic or group, or the id of a broker")
@@ -188,6 +198,12 @@ async def _resources(admin: Admin, arguments: argparse.Namespace) -> list[Config
     else:
         names = [str(one.node_id) for one in (await admin.describe_cluster()).brokers]
     return [ConfigResource(kind, name) for name in (*names, *([""] if kind is ResourceType.BROKER else []))]
+
+
+def _entity_type(text: str) -> str:
+    if text in _ELSEWHERE:
+        raise argparse.ArgumentTypeError(f"{text} have no configs: {_ELSEWHERE[text]}")
+    return text
 
 
 def _names(text: str) -> list[str]:

@@ -157,7 +157,13 @@ async def test_configs_are_named_by_entity_type_and_name_too(bootstrap: str, mak
         ("describe --entity-type topics --entity-default", "topics have no defaults of their own"),
         ("describe --entity-type brokers --entity-name one", "--entity-name: 'one' is not a whole number"),
         ("describe --entity-type topics --topic t", "not allowed with argument"),
-        ("describe --entity-type users --entity-name emma", "invalid choice: 'users'"),
+        (
+            "describe --entity-type users --entity-name emma",
+            "`odradek users` has the passwords of users, and `odradek qu",
+        ),
+        ("alter --entity-type clients --entity-name c --add-config a=b", "`odradek quotas --client-id NAME` has the"),
+        ("describe --entity-type ips", "ips have no configs: `odradek quotas --ip ADDRESS` has the quotas"),
+        ("describe --entity-type emails", "invalid choice: 'emails' (choose from 'topics', 'brokers', "),
         ("describe", "name what has the configs: --topic, --broker, --group or --entity-type with --entity-name"),
     ],
 )
