@@ -9,6 +9,7 @@ No sockets, files, clocks, threads or logging. The broker and the client use the
 | `stored_records` | the classes of the records that brokers write into internal topics and files |
 | `schema` | the annotations that declare the fields of those classes; layouts, which resolve them for one version |
 | `codec` | encoding and decoding of messages |
+| `unfit_value` | which value of a message could not be encoded, for the error |
 | `code_generation` | the source of the functions that `codec` compiles |
 | `header` | the headers of requests and responses |
 | `framing` | the size before each request and response; splitting a stream into frames |

@@ -33,6 +33,7 @@ from odradek.protocol.code_generation.error_counts import ErrorCountWriter
 from odradek.protocol.code_generation.source_writer import compiled
 from odradek.protocol.errors import LocalProtocolError, RemoteProtocolError
 from odradek.protocol.schema import EncodedPart, Layout, Message, Structure, fields, layout, spec
+from odradek.protocol.unfit_value import unfit_value
 
 M = TypeVar("M", bound=Message)
 Splices = list[tuple[int, Any]]
@@ -67,7 +68,8 @@ def encode_into(message: Message, version: int, out: bytearray, splices: Splices
         raise
     except ENCODING_ERRORS as error:
         name = type(message).__name__
-        raise LocalProtocolError(f"{name} v{version} cannot carry one of its values: {error}") from error
+        value = unfit_value(message, layout(type(message), version)) or f"one of its values: {error}"
+        raise LocalProtocolError(f"{name} v{version} cannot carry {value}") from error
 
 
 def decode(cls: type[M], version: int, buffer: Buffer, offset: int = 0) -> M:
