@@ -19,12 +19,17 @@ def check_name(what: str, name: object) -> None:
         raise ValueError(f'the name of a {what} is empty: write one, such as "orders"')
 
 
-def check_count(argument: str, count: object, least: int, cure: str = "") -> None:
-    """Raise TypeError unless `count` is an int, and ValueError if it is below `least`; `cure` is a clause."""
+def check_count(argument: str, count: object, least: int, cure: str = "", most: int | None = None) -> None:
+    """Raise TypeError unless `count` is an int, ValueError if it is below `least` or above `most`; `cure` is a clause.
+
+    The most is that of the field which carries the count.
+    """
     if not isinstance(count, int) or isinstance(count, bool):
         raise TypeError(f"{argument} is an int, such as {argument}={_digits(count)}, and not {count!r}")
     if count < least:
         raise ValueError(f"{argument} is {least} or more, and not {count}{': ' if cure else ''}{cure}")
+    if most is not None and count > most:
+        raise ValueError(f"{argument} is {most} or less, and not {count}{': ' if cure else ''}{cure}")
 
 
 def check_seconds(argument: str, seconds: object, *, endless: bool = False) -> None:

@@ -67,8 +67,8 @@ def _arguments(record: object, stamp: Stamp) -> _Arguments:
         return _Arguments(record, None, None, stamp.headers or (), stamp.timestamp)
     if isinstance(record, ConsumerRecord):
         headers = record.headers if stamp.headers is None else stamp.headers
-        keeps_time = record.timestamp >= 0 and not stamp.timestamp_wins
-        timestamp = record.timestamp if keeps_time else stamp.timestamp
+        own = _milliseconds(record.timestamp, least=None)
+        timestamp = own if own >= 0 and not stamp.timestamp_wins else stamp.timestamp
         return _Arguments(record.value, record.key, record.partition, headers, timestamp)
     if (
         isinstance(record, tuple)
@@ -94,7 +94,7 @@ def _headers(headers: object) -> tuple[Header, ...]:
     return pairs
 
 
-def _milliseconds(timestamp: object) -> int:
+def _milliseconds(timestamp: object, least: int | None = 0) -> int:
     """Return milliseconds since the epoch. Raises TypeError and ValueError; Kafka's producer refuses negative ones."""
     if isinstance(timestamp, datetime):
         if timestamp.tzinfo is None:
@@ -105,6 +105,6 @@ def _milliseconds(timestamp: object) -> int:
             f"timestamp is a number of milliseconds since 1970, such as 1700000000000, or a datetime, and not"
             f" {timestamp!r}"
         )
-    if not 0 <= timestamp < 1 << 63:
+    if (least is not None and timestamp < least) or timestamp >= 1 << 63:
         raise ValueError(f"timestamp is a number of milliseconds from 0 to 2^63 - 1, and not {timestamp}")
     return timestamp

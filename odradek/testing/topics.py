@@ -10,6 +10,8 @@ from odradek.testing.arguments import Config, check_count, check_name, config_te
 __tracebackhide__ = True  # pytest shows the line of the test, and none of this module
 
 _BROKERS_DEFAULT = -1
+_MOST_PARTITIONS = (1 << 31) - 1  # an int32
+_MOST_REPLICAS = (1 << 15) - 1  # an int16
 
 
 def new_topic(
@@ -18,9 +20,10 @@ def new_topic(
     """Return the topic that a test wants, with one partition by default. Raises TypeError and ValueError."""
     check_name("topic", name)
     if partitions is not None:
-        check_count("partitions", partitions, 1, "leave it out for one partition")
+        check_count("partitions", partitions, 1, "leave it out for one partition", _MOST_PARTITIONS)
     if replication_factor is not None:
-        check_count("replication_factor", replication_factor, 1, "leave it out for the broker's default")
+        cure = "leave it out for the broker's default"
+        check_count("replication_factor", replication_factor, 1, cure, _MOST_REPLICAS)
     return NewTopic(
         name,
         1 if partitions is None else partitions,

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 
 from odradek.client.admin.arguments import ConfigResource
+from odradek.client.record import ConsumerRecord
 from odradek.testing import Kafka
+
+
+def read(timestamp: Any) -> ConsumerRecord:
+    """Return a record as it was read, but for its timestamp."""
+    return ConsumerRecord("t", 0, 0, timestamp, None, b"", ())
+
 
 NAIVE = datetime(2026, 11, 28)  # noqa: DTZ001 - the mistake
 
@@ -25,6 +32,13 @@ NAIVE = datetime(2026, 11, 28)  # noqa: DTZ001 - the mistake
         (lambda kafka: kafka.topic("t", 1.0), TypeError, "partitions is an int, such as partitions=3, and not 1.0"),
         (lambda kafka: kafka.topic("t", replication_factor=0), ValueError, "replication_factor is 1 or more, and not"),
         (lambda kafka: kafka.topic("t", replication_factor="2"), TypeError, "such as replication_factor=2, and not"),
+        (lambda kafka: kafka.topic("t", 1 << 31), ValueError, "partitions is 2147483647 or less, and not 2147483648"),
+        (lambda kafka: kafka.topic("t", 1 << 80), ValueError, "partitions is 2147483647 or less, and not 1208"),
+        (
+            lambda kafka: kafka.topic("t", replication_factor=1 << 15),
+            ValueError,
+            "replication_factor is 32767 or less, and not 32768: leave it out for the broker's default",
+        ),
         (lambda kafka: kafka.topic("t", config="compact"), TypeError, 'a dict, such as {"cleanup.policy": "compact"}'),
         (lambda kafka: kafka.topic("t", config={1: "a"}), TypeError, 'property is a str, such as "retention.ms", and'),
         (
@@ -48,6 +62,12 @@ NAIVE = datetime(2026, 11, 28)  # noqa: DTZ001 - the mistake
         (lambda kafka: kafka.produce("t", [], timestamp=1 << 63), ValueError, "from 0 to 2^63 - 1, and not 9223"),
         (lambda kafka: kafka.produce("t", [], timestamp=1.7e9), TypeError, "such as 1700000000000, or a datetime, and"),
         (lambda kafka: kafka.produce("t", [], timestamp=NAIVE), ValueError, "2026-11-28 00:00:00 has no time zone"),
+        (
+            lambda kafka: kafka.produce("t", [read(timestamp=None)]),
+            TypeError,
+            "such as 1700000000000, or a datetime, and",
+        ),
+        (lambda kafka: kafka.produce("t", [read(timestamp=1 << 63)]), ValueError, "from 0 to 2^63 - 1, and not 9223"),
         (lambda kafka: kafka.records(3), TypeError, "the name of a topic is a str"),
         (
             lambda kafka: kafka.wait_for_records("t", 0),

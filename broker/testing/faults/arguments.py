@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-import math
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -57,16 +57,18 @@ def one_of(name: str, value: str, choices: Iterable[str]) -> str:
     return value
 
 
-def whole_number(name: str, value: object, least: int) -> int:
-    """Return `value`, which must be an integer of at least `least`."""
+def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Return `value`, which must be an integer of at least `least`, and at most `most` if that is given."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be a whole number of at most {most}, not {value!r}")
     return value
 
 
 def duration(name: str, value: object) -> float:
     """Return `value`, which must be a finite number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
         raise ValueError(f"{name} must be a number that is not negative, not {value!r}")
     return value
 

@@ -222,7 +222,7 @@ class Throttle(RequestRule):
     """Answers have a throttle time, and the next request of their connection waits for so long."""
 
     def __init__(self, api: Api, ms: int, **filters: Unpack[Filters]) -> None:
-        self.ms = arguments.whole_number("ms", ms, 1)
+        self.ms = arguments.whole_number("ms", ms, 1, (1 << 31) - 1)  # a throttle time is an int32
         if not any(has_field(api.response, version, THROTTLE_TIME) for version in served_versions(api)):
             raise ValueError(f"an answer to {api.name} has no throttle time")
         super().__init__(f"throttle {api.name} by {ms} ms", api, **filters)

@@ -31,6 +31,8 @@ from odradek.protocol.errors import ErrorCode
         (lambda f: f.drop("Fetch", "afterwards"), "when is 'afterwards', not one of before, after; did you mean after"),
         (lambda f: f.pause(topic="t"), "topic= and partition= need the name of an API"),
         (lambda f: f.throttle("Fetch", 0), "ms must be a whole number of at least 1"),
+        (lambda f: f.throttle("Fetch", 1 << 31), "ms must be a whole number of at most 2147483647, not 2147483648"),
+        (lambda f: f.delay("Fetch", 1 << 1100), "seconds must be a number that is not negative"),
         (lambda f: f.throttle("WriteTxnMarkers", 5), "WriteTxnMarkers has no throttle time"),
         (lambda f: f.fail("Fetch", "NOT_COORDINATOR", topic=""), "topic must be a string that is not empty"),
         (lambda f: f.fail("Fetch", "NOT_COORDINATOR", partition=-1), "partition must be a whole number of at least 0"),
