@@ -46,6 +46,8 @@ from odradek.broker.storage.log_config import LogConfig
 from odradek.broker.storage.names import (
     LOCK,
     META_PROPERTIES,
+    METADATA_REVISION,
+    METADATA_STORE,
     RAFT_METADATA,
     deleted_directory,
     is_deleted_directory,
@@ -120,11 +122,13 @@ class LogDir:
         *,
         node_id: int,
         cluster_id: str | None = None,
+        keeps_gaps: bool = False,
         progress: Progress | None = None,
     ) -> None:
         """Lock the directory and open every log in it. Blocks; after an unclean stop, for as long as recovery takes.
 
-        `config_for` returns a topic's configuration. An empty directory is formatted, with `cluster_id` or a new one.
+        `config_for` returns a topic's configuration, `keeps_gaps`: see `LogOpener`. An empty directory is formatted,
+        with `cluster_id` or a new one.
         Afterwards `meta` has the ids. Raises `LogDirRefusedError`, `MalformedFileError` for a damaged identity, and
         `OSError`; then the directory is not locked.
         """
@@ -139,10 +143,14 @@ class LogDir:
             self.last_broker_epoch = take_clean_shutdown(self._files, self._path)
             self.was_clean = self.last_broker_epoch is not None
             self.logs_revision = self.seen_metadata().logs_revision
-            self._open_logs(config_for, progress)
+            self._open_logs(config_for, keeps_gaps, progress)
         except BaseException:
             self._release()
             raise
+
+    def was_ours(self) -> bool:
+        """Whether a broker of Odradek has used the directory, which need not be open, as its first."""
+        return any(self._files.exists(f"{self._path}/{name}") for name in (METADATA_STORE, METADATA_REVISION))
 
     def stored_cluster_id(self) -> str | None:
         """The id of the cluster in a directory that is not open, None if it is new or does not exist.
@@ -201,7 +209,7 @@ class LogDir:
             )
         self.meta = meta
 
-    def _open_logs(self, config_for: ConfigForTopic, progress: Progress | None) -> None:
+    def _open_logs(self, config_for: ConfigForTopic, keeps_gaps: bool, progress: Progress | None) -> None:
         checkpoints = self._checkpoints
         recovery_points, log_start_offsets = checkpoints.recovery_points.read(), checkpoints.log_start_offsets.read()
         high_watermarks, cleaned_offsets = checkpoints.high_watermarks.read(), checkpoints.cleaned_offsets.read()
@@ -227,6 +235,7 @@ class LogDir:
                     self.resources,
                     Checkpointed(recovery_points.get(key), log_start_offsets.get(key), cleaned_offsets.get(key)),
                     is_clean=self.was_clean,
+                    keeps_gaps=keeps_gaps,
                     progress=progress,
                 )
                 try:

@@ -117,9 +117,16 @@ class LogDirs:
         `LogDirRefusedError` for a partition that is in two directories with one topic id. Then no directory is locked.
         """
         try:
+            keeps_gaps = not self.first.was_ours()
             for directory in self.directories:
                 try:
-                    directory.open(config_for, node_id=node_id, cluster_id=cluster_id, progress=progress)
+                    directory.open(
+                        config_for,
+                        node_id=node_id,
+                        cluster_id=cluster_id,
+                        keeps_gaps=keeps_gaps,
+                        progress=progress,
+                    )
                 except OSError as error:
                     if directory is self.first or is_transient(error):
                         raise

@@ -31,7 +31,7 @@ from odradek.broker.storage.names import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.broker.storage.opening.recovery import recover_segment
 from odradek.broker.storage.producers.producer_state import ProducerState
 from odradek.broker.storage.resources import LogResources
-from odradek.broker.storage.segment import Segment, create_segment
+from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET, Segment, create_segment
 from odradek.broker.storage.segments import Segments
 from odradek.protocol.records.batch_header import MAX_TIMESTAMP_POSITION, BatchHeader
 
@@ -75,7 +75,7 @@ class SegmentedLog:
         self.end = LogEnd(end_offset, segments.active, segments.active.size)
         self._synced_up_to = recovery_point
         self._log_only_synced: Segment | None = None  # the segment whose indexes the last flush left out
-        self.before_roll: Callable[[int], None] = _nothing
+        self.before_roll: Callable[[int], None] = lambda _: None
         self.changed = False  # since it was opened: a log that was only read is closed without writing
         self._resources = resources
         self._flush_lock = Lock()
@@ -107,7 +107,7 @@ class SegmentedLog:
         size = len(data)
         segment = self.segments.active
         if segment.should_roll(size, max_timestamp, last_offset, self._segment_bytes, self._segment_ms, now_ms):
-            segment = self.roll(base_offset)
+            segment = self.roll(base_offset, last_offset)
         if segment.indexes.largest is None:
             segment.indexes.largest_timestamp()  # may read and fail, so before the write
         self.changed = True
@@ -124,7 +124,7 @@ class SegmentedLog:
         if segment.should_roll(
             len(data), max_timestamp, last.last_offset, self._segment_bytes, self._segment_ms, now_ms
         ):
-            segment = self.roll(first.base_offset)
+            segment = self.roll(first.base_offset, last.last_offset)
         if segment.indexes.largest is None:
             segment.indexes.largest_timestamp()
         self.changed = True
@@ -144,9 +144,13 @@ class SegmentedLog:
             size, max_timestamp, last_offset, self._segment_bytes, self._segment_ms, now_ms
         )
 
-    def roll(self, base_offset: int) -> Segment:
-        """Finish the active segment and create a new one with this base offset."""
-        active = self.segments.active
+    def roll(self, base_offset: int, last_offset: int = 0) -> Segment:
+        """Finish the active segment and create one for batches of these offsets.
+
+        It begins at the end of the log if they fit: a recovery takes a gap between segments for a loss.
+        """
+        active, end = self.segments.active, self.end.offset
+        base_offset = end if last_offset - end <= MAX_RELATIVE_OFFSET else base_offset
         self.before_roll(base_offset)
         active.finish()
         # An empty active segment is rolled only when its indexes are too small for any entry; the new one replaces it.
@@ -394,7 +398,3 @@ class SegmentedLog:
 
 def _deleted_paths(removed: list[Segment]) -> list[str]:
     return [path for segment in removed for path in segment.mark_deleted()]
-
-
-def _nothing(_: int) -> None:
-    """Do nothing before a roll."""

@@ -40,12 +40,14 @@ KEYS = 5
 class Compaction:
     """A compacted log: `values` are the last ones by key of what is synced, which must never be missed.
 
-    `has_leftovers`: before each round there are files that an earlier one did not remove.
+    `has_leftovers`: before each round there are files that an earlier one did not remove. `is_synced`: else `values`
+    are of what is written, and only compaction itself syncs.
     """
 
-    def __init__(self, files: SimulatedFiles, *, has_leftovers: bool = False) -> None:
+    def __init__(self, files: SimulatedFiles, *, has_leftovers: bool = False, is_synced: bool = True) -> None:
         self.files = files
         self.has_leftovers = has_leftovers
+        self.is_synced = is_synced
         self.appended: dict[int, tuple[bytes, bytes]] = {}
         self.values: dict[bytes, bytes] = {}
         self.start = 0
@@ -57,9 +59,11 @@ class Compaction:
         cleaner = Cleaner([log_dir], ManualClock(NOW))
         for turn in range(2):
             self.append(log, turn)
-            log.flush()
+            if self.is_synced:
+                log.flush()
             self.values = dict(self.appended.values())
-            log_dir.checkpoint()
+            if self.is_synced:
+                log_dir.checkpoint()
             while self.leave_files() and cleaner.run_once(self.clean, CleanerSettings(buffer_bytes=24_000)):
                 pass
             log_dir.deletions.run_due()
@@ -95,20 +99,23 @@ class Compaction:
 
 
 @pytest.mark.parametrize(
-    ("seed", "has_leftovers"), [(None, False), (1, False), (None, True)], ids=["kill", "power cut", "leftovers"]
+    ("seed", "has_leftovers", "is_synced"),
+    [(None, False, True), (1, False, True), (None, True, True), (None, False, False)],
+    ids=["kill", "power cut", "leftovers", "kill before a sync"],
 )
 def test_compaction_and_retention_stopped_at_any_moment_lose_no_last_value(
-    seed: int | None, has_leftovers: bool
+    seed: int | None, has_leftovers: bool, is_synced: bool
 ) -> None:
     """Every record found is one that was appended there, and of every key there is the last that was synced, or later.
 
-    And what compaction left unfinished can be finished: the next round comes to the same end.
+    And what compaction left unfinished can be finished: the next round comes to the same end. The directory is opened
+    as a broker does, which does not know yet that the topic is compacted.
     """
     stop_at = 0
     while True:
         stop_at += 1
         files = SimulatedFiles(stop_at=stop_at, seed=stop_at)
-        scenario = Compaction(files, has_leftovers=has_leftovers)
+        scenario = Compaction(files, has_leftovers=has_leftovers, is_synced=is_synced)
         try:
             scenario.run()
             break
@@ -178,9 +185,10 @@ def test_a_disk_that_fails_at_any_moment_of_compaction_loses_no_last_value(what:
 def check_and_finish(root: Directory, scenario: Compaction) -> None:
     """Open the compacted log on what is left of the disk, see that it holds what it must, and compact it again."""
     files = SimulatedFiles(root)
-    log_dir = open_on(files, COMPACTED)
+    log_dir = open_on(files, LogConfig())
     log = log_dir.logs.get(("t", 0))
     if log is not None:
+        log.configure(COMPACTED)
         log.advance_high_watermark(log.log_end_offset)
         check_compacted(log, scenario)
         again = Compaction(files)

@@ -40,13 +40,14 @@ from typing import TypeVar
 from odradek.broker.metadata.store.embedded import EmbeddedSession, EmbeddedStore
 from odradek.broker.metadata.store.store import KV, Batch, Change, Session, StoreFailedError
 from odradek.broker.randomness import SystemRandomness
+from odradek.broker.storage.names import METADATA_STORE
 from odradek.broker.structured_logging import StructuredLogger
 
 T = TypeVar("T")
 
 _LOG = StructuredLogger(__name__)
 
-FILE_NAME = "odradek-metadata.sqlite"
+FILE_NAME = METADATA_STORE
 _APPLICATION_ID = int.from_bytes(b"odra")
 _VERSION = 1
 _LEASE_BYTES = 7

@@ -233,9 +233,15 @@ class Cleaner:
         answers: Iterator[CleanedGroup | CleaningDone],
     ) -> CleaningDone | None:
         """Swap in each group; return None if the compaction was aborted."""
+        is_synced = False
         for answer in answers:
             if isinstance(answer, CleaningDone):
                 return answer
+            if not is_synced:
+                # A recovery takes missing offsets for batches that a power cut has lost, where nothing was synced yet.
+                log.flush(part.first_uncleanable_offset)
+                log_dir.checkpoint_recovery_points()
+                is_synced = True
             if log.cleaned_offset is None:
                 # From the first swap on, readers of the directory need to know why offsets are missing.
                 log.cleaned_offset = part.first_dirty_offset

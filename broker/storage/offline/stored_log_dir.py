@@ -94,7 +94,8 @@ def open_log_dir(path: str | Path, *, read_only: bool = True, progress: Progress
     files = ReadOnlyFiles() if read_only else OsFiles()
     files.scan(str(path))  # raises for a missing directory, which opening would create
     log_dir = LogDir(path, clock=SystemClock(), randomness=SystemRandomness(), files=files)
-    log_dir.open(lambda _: _EVERYTHING, node_id=_NO_NODE if meta is None else meta.node_id, progress=progress)
+    node_id = _NO_NODE if meta is None else meta.node_id
+    log_dir.open(lambda _: _EVERYTHING, node_id=node_id, keeps_gaps=not log_dir.was_ours(), progress=progress)
     for log in log_dir.logs.values():
         log.advance_high_watermark(log.log_end_offset)
     return StoredLogDir(log_dir, meta)

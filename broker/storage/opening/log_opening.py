@@ -34,7 +34,7 @@ from odradek.broker.storage.producers.partition_producers import PartitionProduc
 from odradek.broker.storage.producers.producer_snapshots import ProducerSnapshots
 from odradek.broker.storage.producers.producer_state import ProducerState
 from odradek.broker.storage.resources import LogResources
-from odradek.broker.storage.segment import Segment, create_segment
+from odradek.broker.storage.segment import MAX_RELATIVE_OFFSET, Segment, create_segment
 from odradek.broker.storage.segmented_log import SegmentedLog
 from odradek.broker.storage.segments import Segments
 from odradek.protocol.schema import ZERO_UUID
@@ -103,6 +103,7 @@ class LogOpener:
         checkpointed: Checkpointed,
         *,
         is_clean: bool,
+        keeps_gaps: bool = False,  # missing offsets between segments are no loss: it may be a log of Apache Kafka
         progress: Progress | None = None,
     ) -> None:
         self._directory = directory
@@ -112,6 +113,7 @@ class LogOpener:
         self._resources = resources
         self._checkpointed = checkpointed
         self._was_clean = self._is_clean = is_clean
+        self._keeps_gaps = keeps_gaps
         self._progress = progress
         self._segments = Segments()
         self._snapshots = ProducerSnapshots(directory, resources.descriptors)
@@ -338,12 +340,11 @@ class LogOpener:
         """Return whether the offsets that are missing between two segments were there before a power cut.
 
         It may keep the bytes of a later file and lose those of an earlier one that was not synced yet. Compaction takes
-        offsets out, too, but only below its checkpoint; the replica of a leader that compacts has gaps anywhere, but
-        no empty segment before the last. (Apache Kafka keeps the later segments, and with them the hole.)
+        offsets out, too, but below the recovery point; a replica of its log has gaps, but between segments only one
+        that is too long for a segment. (Apache Kafka, whose logs have gaps anywhere, keeps what is behind the hole.)
         """
-        if segment.base_offset <= (self._checkpointed.cleaned_offset or 0):
-            return False
-        return before.size == 0 or not self._config.is_compacted
+        is_long = before.size > 0 and segment.base_offset - before.base_offset > MAX_RELATIVE_OFFSET
+        return not is_long and not self._keeps_gaps
 
     def _reporter(self, segment: Segment, done: int, total: int) -> SegmentProgress:
         progress = self._progress

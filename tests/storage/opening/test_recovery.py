@@ -4,16 +4,34 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from odradek.broker.randomness import SystemRandomness
 from odradek.broker.storage.append.origin import Origin
+from odradek.broker.storage.checkpoints.metadata_revision import SeenMetadata, write_metadata_revision
+from odradek.broker.storage.disk.files import OsFiles
 from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_config import LogConfig
+from odradek.broker.storage.log_dir import LogDir
+from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.testing.clock import ManualClock
-from tests.storage.logs import NOW, TOPIC_ID, append, batch, make_log_dir, marker, open_log_dir, values_of
+from tests.storage.logs import (
+    NODE,
+    NOW,
+    TOPIC_ID,
+    append,
+    batch,
+    follower_batch,
+    make_log_dir,
+    marker,
+    open_log_dir,
+    read_all,
+    values_of,
+)
 from tests.storage.opening.filled_logs import (
     CONFIG,
     COUNT,
@@ -232,3 +250,48 @@ def test_recovery_logs_one_summary(tmp_path: Path, caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.INFO):
         open_log_dir(tmp_path).close()
     assert not caplog.records, "nothing had to be recovered"
+
+
+def follow_with_gaps(path: Path, *offsets: int) -> list[int]:
+    """Write the log of a replica whose leader has batches at these offsets only; the process is killed then."""
+    log_dir = open_log_dir(path, CONFIG)
+    log = log_dir.create_log("t", 0, TOPIC_ID, CONFIG)
+    for offset in offsets:
+        log.append_as_follower(bytearray(follower_batch(b"x" * 60, base_offset=offset)))
+    assert len(log.segments) > 2
+    found = [record.offset for record in read_all(log)]
+    log_dir.close(clean=False)
+    return found
+
+
+@pytest.mark.parametrize("step", [3, 2**30, 2**31])
+def test_the_replica_of_a_leader_that_compacts_is_whole_after_a_kill(tmp_path: Path, step: int) -> None:
+    """When logs are opened, the broker does not know yet which topics are compacted."""
+    offsets = follow_with_gaps(tmp_path, *range(0, 12 * step, step))
+
+    log_dir, log = reopened(tmp_path, LogConfig())
+
+    assert [record.offset for record in read_all(log)] == offsets == list(range(0, 12 * step, step))
+    log_dir.close()
+
+
+def test_gaps_between_segments_of_apache_kafka_are_kept_at_the_first_start(tmp_path: Path) -> None:
+    """It may have been killed, and its compaction and its replicas leave gaps anywhere."""
+    values = fill(tmp_path)
+    removed = segment_files(tmp_path, ".log")[1]
+    os.truncate(removed, 0)
+    kept = [value for index, value in enumerate(values) if not int(removed.stem) <= index < int(removed.stem) + 7]
+    new_log_dir = partial(LogDir, tmp_path, clock=ManualClock(NOW), randomness=SystemRandomness())
+
+    log_dirs = LogDirs([new_log_dir()])
+    log_dirs.open(lambda _: LogConfig(), node_id=NODE)
+
+    assert values_of(log_dirs.logs["t", 0]) == kept
+    log_dirs.close(clean=False)
+
+    write_metadata_revision(OsFiles(), str(tmp_path), SeenMetadata(1, 1))
+    (tmp_path / "recovery-point-offset-checkpoint").unlink()
+    log_dirs = LogDirs([new_log_dir()])
+    log_dirs.open(lambda _: LogConfig(), node_id=NODE)
+    assert values_of(log_dirs.logs["t", 0]) == values[: int(removed.stem)]
+    log_dirs.close()
