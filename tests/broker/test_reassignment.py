@@ -155,3 +155,27 @@ async def test_a_group_moves_with_its_partition(cluster: Moving) -> None:
         assert await GroupMember(wire, "g").committed("t") == 7
     async with Wire("127.0.0.1", cluster.brokers[1].port) as wire:
         assert await GroupMember(wire, "g").commit("t", 8) == ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_replica_that_stays_eligible_leads_after_a_completed_reassignment(cluster: Moving) -> None:
+    """It left the in-sync replicas when they were too few for a commit, so it has every committed record."""
+    metadata = cluster.brokers[1].services.metadata
+    await create_topic(metadata, "u", assignments={0: [3, 1, 2]}, configs={"min.insync.replicas": "3"})
+
+    def image(node_id: int) -> PartitionImage:
+        return cluster.brokers[node_id].services.metadata.image.topics["u"].partitions[0]
+
+    await cluster.until(lambda: all("u" in each.services.metadata.image.topics for each in cluster.brokers.values()))
+    await cluster.until(lambda: sorted(image(1).isr) == [1, 2, 3])
+    await cluster.stop(2)
+    await cluster.until(lambda: sorted(image(1).isr) == [1, 3] and sorted(image(1).eligible_leader_replicas) == [2])
+
+    assert image(1).leader == 3
+    assert await cluster.reassign(1, [1, 2], "u") == ErrorCode.NONE
+    await cluster.until(lambda: image(1).replicas == [1, 2])
+    assert (sorted(image(1).isr), sorted(image(1).eligible_leader_replicas)) == ([1], [2])
+
+    await cluster.stop(1)
+    await cluster.until(lambda: image(3).leader == -1)
+    await cluster.start(2)
+    await cluster.until(lambda: image(3).leader == 2)
