@@ -363,12 +363,16 @@ class LogDirs:
 
 def _duplicate(first: Log, second: Log) -> str:
     """Say which of two logs of one topic id is probably the older copy."""
-    newer, older = sorted((first, second), key=lambda log: (log.latest_leader_epoch, log.log_end_offset), reverse=True)
+    newer, older = sorted((first, second), key=_end, reverse=True)
+    difference = "which has the older records" if _end(newer) > _end(older) else "though both end alike"
     return (
         f"{first.topic}-{first.partition} of topic id {uuid_to_text(first.topic_id)} is in two log directories:"
-        f" {_described(newer)} and {_described(older)}. Move one of them away, probably the second, which has the older"
-        " records"
+        f" {_described(newer)} and {_described(older)}. Move one of them away, probably the second, {difference}"
     )
+
+
+def _end(log: Log) -> tuple[int, int]:
+    return log.latest_leader_epoch, log.log_end_offset
 
 
 def _described(log: Log) -> str:

@@ -111,7 +111,7 @@ def test_a_partition_in_two_directories_is_rejected_and_all_are_unlocked(tmp_pat
     log_dirs.create_log("t", 0, TOPIC_ID, CONFIG)
     log_dirs.close()
     shutil.copytree(tmp_path / "a" / "t-0", tmp_path / "c" / "t-0")
-    with pytest.raises(LogDirRefusedError, match=r"t-0 of topic id \S+ is in two log directories"):
+    with pytest.raises(LogDirRefusedError, match=r"t-0 of topic id \S+ is in two .*, though both end alike$"):
         opened(tmp_path)
     shutil.rmtree(tmp_path / "c" / "t-0")
     opened(tmp_path).close()
