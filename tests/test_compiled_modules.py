@@ -38,6 +38,20 @@ def test_generators_of_what_is_compiled_are_not_needed_to_be_lazy() -> None:
         assert not lazy, f"{module}, lines {lazy}"
 
 
+def test_no_finally_of_what_is_compiled_awaits() -> None:
+    """After it mypyc raises the exception that the caller handles, if there is one, though the body raised none."""
+    for module in compiled_modules():
+        waits = [
+            awaiting.lineno
+            for block in ast.walk(ast.parse(text(module)))
+            if isinstance(block, ast.Try)
+            for statement in block.finalbody
+            for awaiting in ast.walk(statement)
+            if isinstance(awaiting, ast.Await | ast.AsyncFor | ast.AsyncWith)
+        ]
+        assert not waits, f"{module}, lines {waits}"
+
+
 def class_of(constant: ClassConstant) -> type:
     found = getattr(import_module(constant.module), constant.class_name)
     assert isinstance(found, type)

@@ -54,7 +54,12 @@ async def main():
         async with Admin(broker.bootstrap) as admin:  # in slices
             topics = [NewTopic(f"n{number}", 1) for number in range(1000)]
             created = await admin.create_topics(topics, validate_only=True)
-            print(sizes, len(created.values_or_raise()))
+    try:
+        raise ValueError
+    except ValueError:
+        async with Broker() as broker:  # starts and stops while an exception is handled
+            pass
+    print(sizes, len(created.values_or_raise()))
 
 
 asyncio.run(main())

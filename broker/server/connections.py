@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -353,7 +354,8 @@ class Connections:
 
     async def finish(self, seconds: float) -> None:
         """Answer received requests, for `seconds` at most, then close the remaining connections; also if cancelled."""
-        async with self.closing.waits(seconds):
+        async with self.closing.waits(seconds), AsyncExitStack() as stack:
+            stack.push_async_callback(self.close)  # no `finally` that awaits: tests/test_compiled_modules.py
             for connection in tuple(self._connections):
                 connection.finish()
             try:
@@ -362,8 +364,6 @@ class Connections:
                         await self._next_close()
             except TimeoutError:
                 _LOG.warning("requests were cut off", connections=len(self._connections), seconds=seconds)
-            finally:
-                await self.close()
 
     async def interrupt(self, reason: str) -> None:
         """Close all connections, and return when no request runs any more; new connections wait for `resume`."""

@@ -112,6 +112,17 @@ async def test_a_start_after_a_stop_recovers_nothing_and_after_a_kill_it_recover
         assert not broker.log_dir.was_clean
 
 
+async def test_a_stop_while_an_exception_is_handled_raises_nothing() -> None:
+    def fail() -> None:
+        raise ValueError("a failed test")
+
+    try:
+        fail()
+    except ValueError:
+        async with Broker():
+            pass
+
+
 async def test_a_kill_changes_no_file() -> None:
     async with Broker() as broker:
         async with Wire("127.0.0.1", broker.port) as wire:
