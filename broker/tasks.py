@@ -28,6 +28,16 @@ def create_task(coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -
     return asyncio.Task(coroutine, loop=asyncio.get_running_loop(), name=name)
 
 
+async def outcome_of(running: asyncio.Future[T]) -> T:
+    """Wait for a future, which goes on if the caller is cancelled, and return its result or raise its error.
+
+    Not `asyncio.shield`: from Python 3.14 on it logs an error, with a traceback, that comes after the cancellation.
+    """
+    if not running.done():
+        await asyncio.wait((running,))
+    return running.result()
+
+
 class BackgroundTasks:
     """The background tasks of one broker. Create it on the running loop; call `stop` once, at the end.
 

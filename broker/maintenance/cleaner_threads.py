@@ -23,7 +23,7 @@ from odradek.broker.storage.compaction.cleaner import Cleaner, CleanerSettings
 from odradek.broker.storage.compaction.cleaner_process import CleanerProcess
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.structured_logging import StructuredLogger
-from odradek.broker.tasks import BackgroundTasks
+from odradek.broker.tasks import BackgroundTasks, outcome_of
 from odradek.broker.waiting import pause
 
 _LOG = StructuredLogger(__name__)
@@ -82,7 +82,7 @@ class CleanerThreads:
         loop = asyncio.get_running_loop()
         running = loop.run_in_executor(thread, self.cleaner.run_once, worker.clean, settings)
         try:
-            has_compacted = await asyncio.shield(running)
+            has_compacted = await outcome_of(running)
         except asyncio.CancelledError:
             worker.stop()
             await asyncio.wait({running})

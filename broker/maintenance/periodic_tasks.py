@@ -99,13 +99,15 @@ class PeriodicTasks:
         flushes = []
         for number, partition in enumerate(tuple(self._partitions), 1):
             if not partition.offline and (flush := partition.appender.flush_if_due()) is not None:
-                flushes.append(asyncio.shield(flush))  # a cancelled caller does not interrupt it
+                flushes.append(flush)
             if not number % _SLICE:
                 await asyncio.sleep(0)
-        for result in await asyncio.gather(*flushes, return_exceptions=True):
-            is_logged = isinstance(result, KafkaError) and result.code is ErrorCode.KAFKA_STORAGE_ERROR
-            if isinstance(result, BaseException) and not is_logged:
-                raise result
+        if flushes:
+            await asyncio.wait(flushes)  # a cancelled caller does not interrupt them
+        for error in [flush.exception() for flush in flushes]:
+            is_logged = isinstance(error, KafkaError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
+            if error is not None and not is_logged:
+                raise error
 
     async def flush_all(self) -> None:
         """Flush all logs. Raises KafkaError if the disk fails."""

@@ -33,6 +33,7 @@ from odradek.broker.storage.log import Log
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.storage.segment import Segment
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.tasks import outcome_of
 from odradek.protocol.errors import KafkaError
 
 _LOG = StructuredLogger(__name__)
@@ -117,7 +118,7 @@ def _expired(partitions: Sequence[Partition]) -> list[Expired]:
 
 async def _roll(partitions: Sequence[Partition]) -> None:
     # A failed roll has taken the directory offline; nothing is deleted from its logs then.
-    await asyncio.gather(*(asyncio.shield(each.roll()) for each in partitions), return_exceptions=True)
+    await asyncio.gather(*(outcome_of(each.roll()) for each in partitions), return_exceptions=True)
 
 
 def _move_start_after(expired: Expired) -> bool:

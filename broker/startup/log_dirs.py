@@ -21,6 +21,7 @@ from odradek.broker.storage.disk.read_only_files import ReadOnlyFiles
 from odradek.broker.storage.log_dir import LogDir
 from odradek.broker.storage.log_dirs import LogDirs
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.tasks import outcome_of
 
 _LOG = StructuredLogger(__name__)
 
@@ -102,7 +103,7 @@ async def open_log_dirs(
         progress=progress,
     )
     try:
-        await asyncio.shield(opening)
+        await outcome_of(opening)
     except asyncio.CancelledError:
         is_cancelled = True
         await asyncio.wait({opening})

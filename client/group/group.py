@@ -31,6 +31,7 @@ from odradek.client.group.rebalance_listener import RebalanceListener
 from odradek.client.group.rebalancer import ErrorAction, Rebalancer
 from odradek.client.network.cluster import Cluster
 from odradek.client.network.coordinator import Coordinator
+from odradek.client.network.outcome import outcome_of
 from odradek.client.record import GroupMetadata
 from odradek.protocol.plural import pluralize
 
@@ -163,7 +164,7 @@ class Group:
                 task = self._join_task = asyncio.create_task(self._join())
                 task.add_done_callback(_retrieve_exception)
             try:
-                await asyncio.shield(task)
+                await outcome_of(task)
             except asyncio.CancelledError:
                 caller = asyncio.current_task()
                 if task is not self._abandoned or (caller is not None and caller.cancelling()):

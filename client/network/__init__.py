@@ -9,6 +9,7 @@
 | `api_versions` | the version of each API for one connection (ApiVersions) |
 | `connections` | all connections of one client: at most one for each broker and purpose |
 | `backoff` | growing pauses between attempts |
+| `outcome` | waiting for work that callers share |
 | `cluster_image` | the metadata as an immutable value: brokers, topics, leaders |
 | `cluster` | keeps that image current, and opens connections by node id |
 | `coordinator` | requests to the coordinator of a group or of a transactional id |

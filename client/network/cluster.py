@@ -30,6 +30,7 @@ from odradek.client.network.backoff import Backoff
 from odradek.client.network.cluster_image import ClusterImage, TopicMetadata
 from odradek.client.network.connection import Connection
 from odradek.client.network.connections import Connections, Purpose
+from odradek.client.network.outcome import outcome_of
 from odradek.client.network.transport import Network
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -181,7 +182,7 @@ class Cluster:
 
     async def refresh(self) -> None:
         """Request metadata and wait for the response. Raises ClientError."""
-        await asyncio.shield(self.request_refresh())
+        await outcome_of(self.request_refresh())
 
     def track(self, user: object, topics: Collection[str]) -> None:
         """Request metadata of these topics for a user, in place of those that it tracked before.

@@ -38,6 +38,7 @@ from odradek.client.errors import (
     broker_error,
 )
 from odradek.client.network.api_versions import ApiVersions, read_api_versions, version_to_retry
+from odradek.client.network.outcome import outcome_of
 from odradek.client.network.transport import Network, connect, describe, lost_error
 from odradek.protocol import codec
 from odradek.protocol.api import FETCH_KEY, NAMES, by_key
@@ -190,7 +191,7 @@ class Connection(asyncio.BufferedProtocol):
 
     async def wait_closed(self) -> None:
         """Wait until the transport is closed, after `close`."""
-        await asyncio.shield(self._gone)
+        await outcome_of(self._gone)
 
     async def negotiate(self, seconds: float) -> None:
         """Request the versions that the broker serves, before any other request. Raises ClientError."""

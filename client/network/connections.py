@@ -19,6 +19,7 @@ from odradek.client.config import Address, ClientConfig
 from odradek.client.errors import ClientError, ClosedError, ConnectionLostError
 from odradek.client.network.backoff import Backoff
 from odradek.client.network.connection import Connection, open_connection
+from odradek.client.network.outcome import outcome_of
 from odradek.client.network.transport import Network
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Connections:
         if attempt is None:
             attempt = self._attempts[key] = asyncio.create_task(self._connect(node_id, address, purpose))
             attempt.add_done_callback(lambda done: self._attempt_ended(key, done))
-        return await asyncio.shield(attempt)
+        return await outcome_of(attempt)
 
     async def open_address(self, address: Address) -> Connection:
         """Open a connection to a bootstrap server, whose node id is unknown. The caller adopts or closes it."""

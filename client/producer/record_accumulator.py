@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 from odradek.client.config import ProducerConfig
 from odradek.client.errors import BufferFullError
+from odradek.client.network.outcome import outcome_of
 from odradek.client.producer.partition_queue import PartitionQueue, ProducerBatch
 from odradek.client.record import RecordMetadata
 from odradek.protocol.records.batch_builder import BatchBuilder
@@ -224,7 +225,7 @@ class RecordAccumulator:
 
 
 async def _finished(batch: ProducerBatch) -> None:
-    await asyncio.shield(batch.finished)
+    await outcome_of(batch.finished)
     for part in batch.parts:
         await _finished(part)
 

@@ -3,10 +3,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+from typing import Any
 
 import pytest
 
+from odradek.broker import tasks
 from odradek.broker.tasks import BackgroundTasks
+from odradek.client.network import outcome
 from tests.eager_tasks import eager_task
 
 
@@ -132,3 +135,41 @@ if sys.version_info >= (3, 12):
 
         assert task.cancelled()
         assert len(tasks) == 0
+
+
+OUTCOMES_OF = pytest.mark.parametrize("outcome_of", [tasks.outcome_of, outcome.outcome_of], ids=["broker", "client"])
+
+
+@OUTCOMES_OF
+async def test_an_outcome_is_that_of_the_future_also_if_it_is_there(outcome_of: Any) -> None:
+    loop = asyncio.get_running_loop()
+    good, bad, cancelled = loop.create_future(), loop.create_future(), loop.create_future()
+    waiting = [asyncio.ensure_future(outcome_of(each)) for each in (good, bad, cancelled)]
+    await asyncio.sleep(0)
+    good.set_result(1)
+    bad.set_exception(OSError(5))
+    cancelled.cancel()
+    await asyncio.wait(waiting)
+    assert waiting[0].result() == await outcome_of(good) == 1
+    assert waiting[1].exception() is bad.exception()
+    assert waiting[2].cancelled()
+    with pytest.raises(OSError, match="5"):
+        await outcome_of(bad)
+
+
+@OUTCOMES_OF
+async def test_a_future_goes_on_without_its_cancelled_waiter_and_may_fail_then_unlogged(outcome_of: Any) -> None:
+    loop = asyncio.get_running_loop()
+    logged: list[Any] = []
+    loop.set_exception_handler(lambda _, context: logged.append(context))
+    running: asyncio.Future[None] = loop.create_future()
+    waiting = asyncio.ensure_future(outcome_of(running))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not running.done()
+    running.set_exception(OSError())
+    await asyncio.sleep(0)
+    assert isinstance(running.exception(), OSError)
+    assert not logged

@@ -35,6 +35,7 @@ from odradek.broker.metadata.store.store import (
     prefix_end,
 )
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.tasks import outcome_of
 
 _LOG = StructuredLogger(__name__)
 
@@ -115,7 +116,7 @@ class EmbeddedStore:
         task = asyncio.get_running_loop().create_task(self._in_turn(when, then, ending, plan))
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
+        return await outcome_of(task)
 
     def _ended(self, task: asyncio.Task[TxnResult]) -> None:
         self._tasks.discard(task)

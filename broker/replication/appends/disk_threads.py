@@ -23,6 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from odradek.broker.replication.appends.writer_thread import WriterThread
 from odradek.broker.storage.disk.disk_errors import RETRY_SECONDS
+from odradek.broker.tasks import outcome_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -136,7 +137,7 @@ class DiskThreads:
         """Run disk work and wait for it. On cancellation, waits for the work to finish, then re-raises."""
         running = self.run(function, *args, **kwargs)
         try:
-            return await asyncio.shield(running)
+            return await outcome_of(running)
         except asyncio.CancelledError:
             await asyncio.wait({running})
             raise

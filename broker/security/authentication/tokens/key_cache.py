@@ -20,6 +20,7 @@ from odradek.broker.clock import Clock
 from odradek.broker.security.authentication.tokens.key_set import Key, KeySet, KeySetError, parse_key_set
 from odradek.broker.security.authentication.tokens.key_source import KeySource
 from odradek.broker.structured_logging import StructuredLogger
+from odradek.broker.tasks import outcome_of
 
 UNKNOWN_KEY_SECONDS: Final = 60.0
 """Kafka's `RefreshingHttpsJwks.MISSING_KEY_ID_CACHE_IN_FLIGHT_MS`."""
@@ -99,7 +100,7 @@ class KeyCache:
         if self._fetch is None:
             self._fetch = asyncio.get_running_loop().create_task(self._fetch_once())
             self._fetch.add_done_callback(self._ended)
-        return await asyncio.shield(self._fetch)  # another one may wait for it, too
+        return await outcome_of(self._fetch)  # another one may wait for it, too
 
     def _ended(self, _fetch: asyncio.Task[bool]) -> None:
         self._fetch = None
