@@ -34,8 +34,18 @@ async def outcome_of(running: asyncio.Future[T]) -> T:
     Not `asyncio.shield`: from Python 3.14 on it logs an error, with a traceback, that comes after the cancellation.
     """
     if not running.done():
-        await asyncio.wait((running,))
+        try:
+            await asyncio.wait((running,))
+        except asyncio.CancelledError:
+            running.add_done_callback(_retrieve)
+            raise
     return running.result()
+
+
+def _retrieve(done: asyncio.Future[Any]) -> None:
+    """An error that nobody waits for any more is not logged."""
+    if not done.cancelled():
+        done.exception()
 
 
 class BackgroundTasks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -14,5 +14,15 @@ async def outcome_of(running: asyncio.Future[T]) -> T:
     Not `asyncio.shield`: from Python 3.14 on it logs an error, with a traceback, that comes after the cancellation.
     """
     if not running.done():
-        await asyncio.wait((running,))
+        try:
+            await asyncio.wait((running,))
+        except asyncio.CancelledError:
+            running.add_done_callback(_retrieve)
+            raise
     return running.result()
+
+
+def _retrieve(done: asyncio.Future[Any]) -> None:
+    """An error that nobody waits for any more is not logged."""
+    if not done.cancelled():
+        done.exception()
