@@ -51,15 +51,17 @@ WORDS = [f"word-{number}" for number in range(50)]
 TIMEOUT = 90.0
 """Seconds without any new count before a run fails. An instance that is killed is missed after three."""
 
-# A dead instance and its open transaction block others for seconds only; a transaction is open most of the time.
+# A dead instance blocks others for seconds only. Its open transaction ends when it starts again with the same ids.
 PROPERTIES = {
     "group.min.session.timeout.ms": "1000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
 }
+# A transaction outlives the longest start of a broker: if it timed out meanwhile, Kafka answers the commit
+# INVALID_TXN_STATE, and Streams ends.
 SETTINGS = {
     "main.consumer.session.timeout.ms": "3000",
     "main.consumer.heartbeat.interval.ms": "300",
-    "producer.transaction.timeout.ms": "5000",
+    "producer.transaction.timeout.ms": "60000",
     "reconnect.backoff.max.ms": "200",
     "num.stream.threads": "1",
     "commit.interval.ms": "300",
