@@ -12,6 +12,7 @@
 | `connection_limits` | how many connections there may be, and how fast they may be made |
 | `flow_control`, `page_cache` | unsent bytes; whether a file is in memory |
 | `transport`, `tls_transport` | the seam to sockets, and its plain side; its side with TLS |
+| `tls_stream` | a socket and OpenSSL's state of its connection |
 | `tls_handshakes` | from an accepted socket to a connection with TLS |
 | `failures`, `limited_log` | the log line of a connection that fails; lines that clients cause, limited |
 | `http`, `http_sockets`, `http_host` | HTTP: connections; listening sockets; the allowed Host headers |

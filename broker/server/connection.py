@@ -22,9 +22,8 @@ A client whose quota is over is muted after its answer, for the throttle time: n
 Fairness: a turn receives up to 1 MiB and executes up to 32 requests, then other connections have theirs. It ends sooner
 after `SLICE_SECONDS`; the rest then waits in the queue of all long work, so that many such connections take no more.
 
-With many open connections, small answers are held for a moment (`Connections.hold`). Each send wakes a client, which
-takes the processor and its caches from the broker; sending the answers of several connections together wakes fewer
-clients.
+With many open connections, small answers are held for a moment (`Connections.hold`) and sent together: each send wakes
+a client, which takes the processor and its caches from the broker.
 """
 
 from __future__ import annotations
@@ -180,7 +179,7 @@ class Connection:
         budget = TURN_BYTES
         ends_at = self._monotonic() + SLICE_SECONDS
         try:
-            while self._reading and budget > 0:
+            while self._reading and budget > 0 and not self._receives_again:  # a turn for each round of the event loop
                 if self._memory.is_full and not self._connections.may_receive(self):
                     self._read(on=False)
                     return
@@ -200,11 +199,13 @@ class Connection:
                 if self._monotonic() >= ends_at:
                     break
             self._receive_pending()
-        except BlockingIOError as error:
+        except BlockedBySendingError:
             reader.settle()
-            if isinstance(error, BlockedBySendingError):
-                self._read(on=False)
-                self._outbox.wait_for_room()
+            self._read(on=False)
+            self._outbox.wait_for_room()
+        except BlockingIOError:
+            reader.settle()
+            self._receive_pending()
         except Exception as error:  # noqa: BLE001 - any error ends this connection and no other
             self._failed(error)
 
@@ -223,10 +224,10 @@ class Connection:
         self._read(on=False)
         if self._pending is not None:
             self.context.is_disconnected = True
-        if self._pending is not None and self._pending.route.waits_for_others:
-            self.close("the client has disconnected")
-        else:
-            self._turn()
+            if self._pending.route.waits_for_others:
+                self.close("the client has disconnected")
+                return
+        self._turn()
 
     def _turn(self) -> None:
         """Execute requests that were received before."""
@@ -387,11 +388,10 @@ class Connection:
                 self._loop.remove_reader(self._fd)
 
     def _failed(self, error: BaseException) -> None:
-        """Close because of an error, with one log line. A protocol error of the peer waits for a parked request."""
+        """Close because of an error, with one log line; a protocol error, after the answer of a parked request."""
         if self._state is State.CLOSED:
             return
         if self._pending is not None and isinstance(error, RemoteProtocolError):
-            # Raised after the answer of the parked request. Until then nothing is read or executed.
             self._peer_error = error
             self._state = State.FINISHING
             self._read(on=False)

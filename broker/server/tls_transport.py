@@ -1,20 +1,21 @@
-"""The transport of a connection with TLS: a non-blocking OpenSSL socket of Python's `ssl`, after its handshake.
+"""The transport of a connection with TLS: a `TlsStream`, after its handshake.
 
 ```
 recv_into   records of up to 16 KiB, until the buffer is full or nothing more has arrived; 64 at most
-send        one record for each 16 KiB, several in one packet
+send        records of 16 KiB, four at once
 send_more   kept, and sent in one record with the bytes that follow
 send_file   the file is read in pieces, and each encrypted as by send; no descriptor of it reaches the kernel
 ```
 
-OpenSSL's rules that shape this class:
+What shapes this class:
 
 | rule | here |
 |---|---|
-| one read returns one record at most | `recv_into` reads until the buffer is full, else a MiB would take 64 turns |
-| decrypted bytes wait in OpenSSL, not in the kernel | `has_pending` |
-| a record that the kernel did not take must be repeated with the same bytes | `_blocked` keeps it |
-| reading may have to send first (a key update) | BlockedBySendingError: wait for room, not for bytes |
+| one read of OpenSSL returns one record at most | `recv_into` reads until the buffer is full |
+| received bytes wait in memory, not in the kernel | `has_pending` |
+| some messages have no byte for us, such as key updates | they end `recv_into` after 17 KiB of the stream, 68 at most |
+| what is encrypted cannot be taken back | a piece counts as sent when the kernel has all of it, `_owed` until then |
+| reading may have to send (an answer to a key update) | BlockedBySendingError: wait for room, not for bytes |
 | writing may have to read first | only during a renegotiation, which is off: such a peer is closed |
 | `unwrap` waits for the peer | `close` does not use it: frames have sizes, so clients detect a missing end |
 
@@ -31,6 +32,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final, cast
 
+from odradek.broker.server.tls_stream import LEAST_FILL, MOST_FILL, TlsStream
 from odradek.broker.server.transport import BlockedBySendingError, Buffer, end_sending, reset
 from odradek.protocol.errors import RemoteProtocolError
 
@@ -38,168 +40,176 @@ RECORD: Final = 16 * 1024
 """The most bytes of a record of TLS."""
 RECORDS_AT_ONCE: Final = 64
 """The most records that one call of `recv_into` reads: a peer may send records of one byte, and each takes 3 µs."""
-PIECE: Final = 8 * RECORD
-"""The bytes of a file that are read at once: they stay in the processor's cache until they are encrypted."""
-_CORK: Final[int | None] = getattr(socket, "TCP_CORK", None)
-"""Linux only. Records that are sent one by one wake the peer one by one: without this, a fetch of 1 MiB takes the
-broker 0.70 ms of CPU, not 0.53."""
+PIECE: Final = 4 * RECORD
+"""The bytes that are encrypted before they are sent, and read of a file at once: they stay in the processor's cache.
+Also the most encrypted bytes that a connection keeps while the kernel is full."""
 _MOST_KEPT: Final = 1024
 """The most bytes that `send_more` keeps: the rest of the record is for the bytes that follow."""
 
 
 class TlsTransport:
-    """See the module. `secured` has finished its handshake; it is non-blocking and belongs to this object."""
+    """See the module. The handshake of `stream` is done; the stream belongs to this object."""
 
-    __slots__ = ("_blocked", "_end", "_head", "_read", "_socket")
+    __slots__ = ("_end", "_fill", "_head", "_is_cut_short", "_owed", "_read", "_stream", "_write")
 
-    def __init__(self, secured: ssl.SSLSocket) -> None:
-        self._socket = secured
-        self._read = cast("Callable[[int, memoryview], int]", secured.read)  # `recv_into` calls it, and is a call more
+    def __init__(self, stream: TlsStream) -> None:
+        self._stream = stream
+        self._read = cast("Callable[[int, memoryview], int]", stream.tls.read)
+        self._write = stream.tls.write
+        self._fill = LEAST_FILL
         self._head = b""  # bytes that `send_more` has taken and OpenSSL has not
-        self._blocked = b""  # the record that OpenSSL waits to send; it begins with `_head`
+        self._owed = 0  # bytes of the last call that are encrypted, unsent in part, and not reported as sent
+        self._is_cut_short = False  # the last `recv_into` did not look whether more has arrived
         self._end: Exception | None = None  # raised by the next `recv_into`; EOFError: the end of the stream
 
     def recv_into(self, room: memoryview) -> int:
         if self._end is not None:
-            return self._raise_end(self._end)
-        read = self._read
-        size = len(room)
-        received = 0
+            return self._nothing()
+        stream = self._stream
+        if stream.unsent and (not self._owed or len(stream.unsent) > 2 * PIECE):
+            self._answer()
+        incoming, pending = stream.incoming, stream.tls.pending
+        asked = arrived = filled = received = 0
+        self._is_cut_short = False
         try:
             for _ in range(RECORDS_AT_ONCE):
-                count = read(size - received, room[received:] if received else room)
-                if not count:
-                    self._end = EOFError()
+                if not incoming.pending and not pending():
+                    if received and arrived < asked:
+                        break  # nothing more has arrived; without a byte, a reset may be behind (see `Connection`)
+                    if filled >= LEAST_FILL and received * 2 < filled:
+                        self._is_cut_short = True  # most of it was not for us
+                        break
+                    asked = self._fill if received * 2 >= filled else LEAST_FILL
+                    arrived = stream.receive(asked)
+                    filled += arrived
+                received += self._read_record(room[received:] if received else room)
+                if received == len(room) or self._end is not None:
                     break
-                received += count
-                if received == size:
-                    break
-        except ssl.SSLWantReadError:
-            if not received:
-                raise BlockingIOError(errno.EAGAIN, "no whole record has arrived") from None
-        except ssl.SSLWantWriteError:
-            if not received:
-                raise BlockedBySendingError(errno.EAGAIN, "TLS must send first") from None
-        except BrokenPipeError:  # OpenSSL answers an end without a farewell by an alert; with 3.6 its failure is raised
-            self._end = EOFError()
+        except BlockingIOError:
+            pass
         except OSError as error:
             self._end = _as_peer_error(error)
-            if not received:
-                return self._raise_end(self._end)
-        return received
+        if filled:
+            self._fill = MOST_FILL if received * 2 >= filled else LEAST_FILL
+        if stream.outgoing.pending:
+            self._answer(may_wait=received > 0)
+        return received or self._nothing()
+
+    def _nothing(self) -> int:
+        """Report why there are no bytes: the end, which is 0 or an error, or nothing has arrived."""
+        if self._end is None:
+            raise BlockingIOError(errno.EAGAIN, "no whole record has arrived")
+        if isinstance(self._end, EOFError):
+            return 0
+        raise self._end
+
+    def _read_record(self, room: memoryview) -> int:
+        """Read what there is of a record for us, possibly nothing; at the end of the stream, set `_end`."""
+        try:
+            count = self._read(len(room), room)
+        except ssl.SSLWantReadError:  # a part of a record, or a message of TLS itself
+            return 0
+        except ssl.SSLEOFError:  # an end without a farewell
+            count = 0
+        if not count:
+            self._end = EOFError()
+        return count
+
+    def _answer(self, *, may_wait: bool = False) -> None:
+        """Send what OpenSSL has made by itself, such as its answer to a key update, or an alert."""
+        try:
+            is_sent = self._stream.flush()
+        except OSError:
+            return  # the connection is lost: receiving or the next response finds that
+        if not is_sent and not may_wait:
+            raise BlockedBySendingError(errno.EAGAIN, "TLS must send first")
 
     def send(self, data: Buffer) -> int:
-        if len(data) <= RECORD and not self._blocked and not self._head:  # nearly all responses
-            try:
-                return self._socket.send(data)
-            except OSError as error:
-                self._not_sent(error, data)
-                raise _full() from None
-        self._cork(1)
-        try:
-            sent = self._send_records(memoryview(data))
-        finally:
-            self._cork(0)
+        size = len(data)
+        sent = self._send_owed()
+        if not sent and size <= PIECE and not self._head:  # nearly all responses
+            if self._send_piece(data):
+                return size
+            raise _full()
+        view = memoryview(data)
+        while sent < size:
+            piece = view[sent : sent + PIECE - len(self._head)]
+            if not self._send_piece(piece):
+                break
+            sent += len(piece)
         if not sent:
             raise _full()
         return sent
 
     def send_more(self, data: Buffer) -> int:
-        if self._blocked or len(self._head) + len(data) > _MOST_KEPT:
+        if self._owed or len(self._head) + len(data) > _MOST_KEPT:
             return self.send(data)
         self._head += bytes(data)
         return len(data)
 
     def send_file(self, file: int, position: int, count: int) -> int:
-        if count <= RECORD:
-            return self._send_file(file, position, count)
-        self._cork(1)
-        try:
-            return self._send_file(file, position, count)
-        finally:
-            self._cork(0)
-
-    def _send_file(self, file: int, position: int, count: int) -> int:
-        sent = 0
+        sent = self._send_owed()
         while sent < count:
             piece = os.pread(file, min(PIECE - len(self._head), count - sent), position + sent)
             if not piece:
-                return sent
-            part = self._send_records(memoryview(piece))
-            sent += part
-            if part < len(piece):
+                break
+            if not self._send_piece(piece):
                 if not sent:
                     raise _full()
-                return sent
-        return sent
-
-    def _cork(self, value: int) -> None:
-        """Let the kernel make large packets of several records, or send what it has."""
-        if _CORK is not None:
-            try:
-                self._socket.setsockopt(socket.IPPROTO_TCP, _CORK, value)
-            except OSError:
-                pass  # no TCP socket, or one that the peer has reset: sending reports that
-
-    def _send_records(self, data: memoryview) -> int:
-        """Send records until all of `data` is sent or the kernel is full; return the number of bytes of `data`."""
-        size = len(data)
-        sent = 0
-        while sent < size:
-            part = self._send_record(data[sent:])
-            if part is None:
                 break
-            sent += part
+            sent += len(piece)
         return sent
 
-    def _send_record(self, data: memoryview) -> int | None:
-        """Send one record of the kept bytes and the start of `data`; return how many bytes of `data` it contains.
+    def _send_owed(self) -> int:
+        """Send what is encrypted; return how many of the bytes that a call begins with are sent by that.
 
-        If the kernel is full, return None: the same record is sent first by the next call, for the same data or more.
+        Raises BlockingIOError if the kernel has no room for all of it.
         """
-        head = self._head
-        record: Buffer = self._blocked
-        if not record:
-            record = b"".join((head, data[: RECORD - len(head)])) if head else data[:RECORD]
-        try:
-            written = self._socket.send(record)
-        except OSError as error:
-            self._not_sent(error, record)
-            return None
-        self._blocked = b""
-        if written < len(head):  # the peer has asked for small records
-            self._head = head[written:]
-            return 0
-        self._head = b""
-        return written - len(head)
+        if self._stream.unsent and not self._stream.flush():
+            raise _full()
+        owed, self._owed = self._owed, 0
+        return owed
 
-    def _not_sent(self, error: OSError, record: Buffer) -> None:
-        """Keep a record that the kernel did not take. Raises any other error."""
-        if isinstance(error, ssl.SSLWantReadError):
+    def _send_piece(self, piece: Buffer) -> bool:
+        """Encrypt the kept bytes and `piece`, and send them; return whether the kernel has taken all of it."""
+        stream = self._stream
+        if self._head:
+            plain: Buffer = b"".join((self._head, piece))
+            self._head = b""
+        else:
+            plain = piece
+        try:
+            self._write(plain)
+        except ssl.SSLWantReadError:
             raise RemoteProtocolError("TLS: the client renegotiates, which is refused") from None
-        if not isinstance(error, ssl.SSLWantWriteError):
+        except ssl.SSLError as error:
             raise _as_peer_error(error) from error
-        self._blocked = bytes(record)
+        if stream.flush():
+            return True
+        self._owed = len(piece)
+        return False
 
     def has_pending(self) -> bool:
-        return self._end is not None or self._socket.pending() > 0
+        stream = self._stream
+        return (
+            self._end is not None
+            or self._is_cut_short
+            or stream.incoming.pending > 0
+            or stream.tls.pending() > 0
+            or (not self._owed and len(stream.unsent) > 0)
+        )
 
     def fileno(self) -> int:
-        return self._socket.fileno()
+        return self._stream.socket.fileno()
 
     def close(self) -> None:
-        self._socket.close()
+        self._stream.socket.close()
 
     def end_sending(self) -> socket.socket | None:
-        return end_sending(self._socket)
+        return end_sending(self._stream.socket)
 
     def reset(self) -> None:
-        reset(self._socket)
-
-    def _raise_end(self, end: Exception) -> int:
-        if isinstance(end, EOFError):
-            return 0
-        raise end
+        reset(self._stream.socket)
 
 
 def _full() -> BlockingIOError:

@@ -92,7 +92,7 @@ async def test_tls_to_a_listener_without_is_one_line_however_often(
     ("broken", "error"),
     [
         ("threading.Thread.start", RuntimeError("can't start new thread")),
-        ("ssl.SSLSocket.do_handshake", MemoryError("no memory")),
+        ("odradek.broker.server.tls_stream.TlsStream.shake_hands", MemoryError("no memory")),
     ],
 )
 async def test_a_step_that_fails_in_the_broker_closes_only_its_client(

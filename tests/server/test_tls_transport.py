@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import random
 import socket
 import ssl
+import termios
+from array import array
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -14,18 +18,29 @@ import pytest
 
 from odradek.broker.security.tls.context import make_context
 from odradek.broker.security.tls.settings import TlsSettings
+from odradek.broker.server.tls_stream import LEAST_FILL, TlsStream
 from odradek.broker.server.tls_transport import RECORD, RECORDS_AT_ONCE, TlsTransport
 from odradek.broker.server.transport import BlockedBySendingError
 from odradek.protocol.errors import RemoteProtocolError
 from tests.effort import cases
 from tests.peers.certificates import Authority
 from tests.security.tls.handshakes import client_context
+from tests.server.key_updates import send_key_update
+
+Sockets = tuple[socket.socket, socket.socket]
+
+
+def tcp_pair() -> Sockets:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        theirs = socket.create_connection(server.getsockname())
+        theirs.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return server.accept()[0], theirs
 
 
 class Pair:
     """A transport, and the client's end of its connection. `received` is what the client has read."""
 
-    def __init__(self, version: str, buffer_size: int | None) -> None:
+    def __init__(self, version: str, buffer_size: int | None, make: Callable[[], Sockets] = socket.socketpair) -> None:
         authority = Authority()
         issued = authority.server()
         settings = TlsSettings(
@@ -34,26 +49,25 @@ class Pair:
             keystore_certificate_chain=issued.chain_pem,
             enabled_protocols=(version,),
         )
-        ours, theirs = socket.socketpair()
+        ours, theirs = make()
         if buffer_size is not None:
             for each in (ours, theirs):
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer_size)
         for each in (ours, theirs):
             each.setblocking(False)
-        secured = make_context(settings).wrap_socket(ours, server_side=True, do_handshake_on_connect=False)
+        self.stream = TlsStream(ours, make_context(settings))
         self.client = client_context(authority).wrap_socket(
             theirs, server_hostname="localhost", do_handshake_on_connect=False
         )
-        unfinished = [self.client, secured]
+        unfinished = [self.client.do_handshake, self.stream.shake_hands]
         while unfinished:
             for each in tuple(unfinished):
                 try:
-                    each.do_handshake()
+                    each()
                     unfinished.remove(each)
                 except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                     pass
-        self.raw = secured
-        self.transport = TlsTransport(secured)
+        self.transport = TlsTransport(self.stream)
         self.received = bytearray()
 
     def read(self, limit: int = 1 << 24) -> None:
@@ -63,6 +77,13 @@ class Pair:
                 self.received += data
         except ssl.SSLWantReadError:
             pass
+
+    def next_bytes(self) -> bytes:
+        """Wait for the next bytes that the transport receives."""
+        room = memoryview(bytearray(4096))
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                return bytes(room[: self.transport.recv_into(room)])
 
     def all_of(self, send: Callable[[int], int], size: int) -> None:
         """Send `size` bytes by `send(position)`, while the client reads."""
@@ -186,7 +207,6 @@ def test_the_end_of_the_stream_follows_the_bytes_before_it(pairs: Callable[..., 
     pair.client.close()
     room = memoryview(bytearray(100))
     assert pair.transport.recv_into(room) == 4
-    assert pair.transport.has_pending()
     assert pair.transport.recv_into(room) == 0
     assert pair.transport.recv_into(room) == 0
 
@@ -209,30 +229,88 @@ def test_sending_to_a_peer_that_is_gone_is_a_lost_connection(pairs: Callable[...
         pair.transport.send(bytes(100_000))
 
 
-class Blocked:
-    """OpenSSL's socket in states that a client of Python's `ssl` cannot cause."""
+class Renegotiating:
+    """OpenSSL's state of a connection that a client of Python's `ssl` cannot cause."""
 
-    def read(self, count: int, room: memoryview) -> int:
-        raise ssl.SSLWantWriteError
+    def __init__(self, stream: TlsStream) -> None:
+        self.read, self.pending = stream.tls.read, stream.tls.pending
 
-    def send(self, data: bytes) -> int:
+    def write(self, data: bytes) -> int:
         raise ssl.SSLWantReadError
 
 
-def test_a_key_update_that_must_be_answered_first_waits_for_room() -> None:
-    with pytest.raises(BlockedBySendingError):
-        TlsTransport(Blocked()).recv_into(memoryview(bytearray(10)))  # type: ignore[arg-type]
-
-
-def test_a_renegotiation_while_sending_ends_the_connection() -> None:
+def test_a_renegotiation_while_sending_ends_the_connection(pairs: Callable[..., Pair]) -> None:
+    stream = pairs().stream
+    stream.tls = Renegotiating(stream)  # type: ignore[assignment]
     with pytest.raises(RemoteProtocolError, match="renegotiates"):
-        TlsTransport(Blocked()).send(b"x")  # type: ignore[arg-type]
+        TlsTransport(stream).send(b"x")
+
+
+@pytest.fixture
+def of_tls_1_3() -> Iterator[Pair]:
+    pair = Pair("TLSv1.3", None, tcp_pair)
+    yield pair
+    pair.close()
+
+
+def test_key_updates_are_read_a_few_at_a_time(of_tls_1_3: Pair) -> None:
+    pair, room = of_tls_1_3, memoryview(bytearray(4096))
+    while send_key_update(pair.client, is_answered=False):
+        pass
+    before = _unread(pair.stream.socket)
+    assert before > LEAST_FILL
+
+    with pytest.raises(BlockingIOError):
+        pair.transport.recv_into(room)
+    assert _unread(pair.stream.socket) >= before - LEAST_FILL
+
+
+def test_a_key_update_is_answered_between_two_responses(of_tls_1_3: Pair) -> None:
+    pair = of_tls_1_3
+    data = random.Random(4).randbytes(1 << 23)
+    sent = pair.transport.send(data)
+    assert sent < len(data)
+    for _ in range(100):
+        assert send_key_update(pair.client, is_answered=True)
+    pair.client.send(b"end")
+    assert pair.next_bytes() == b"end"
+
+    pair.all_of(lambda position: pair.transport.send(data[sent + position :]), len(data) - sent)
+    pair.read()
+    assert pair.received == data
+
+
+def test_what_tls_must_send_first_waits_for_room(pairs: Callable[..., Pair]) -> None:
+    """OpenSSL answers a renegotiation of TLS 1.2 with an alert; a client of Python's `ssl` cannot cause it."""
+    pair, room = pairs(), memoryview(bytearray(4096))
+    with contextlib.suppress(BlockingIOError):
+        while pair.stream.socket.send(bytes(1 << 16)):
+            pass
+    pair.stream.outgoing.write(b"an alert")
+    pair.client.send(b"some")
+    assert room[: pair.transport.recv_into(room)] == b"some"
+    assert pair.transport.has_pending()
+    pair.client.send(b"more")
+    with pytest.raises(BlockedBySendingError):
+        pair.transport.recv_into(room)
+
+    while not pair.stream.flush():
+        os.read(pair.client.fileno(), 1 << 16)
+    assert room[: pair.transport.recv_into(room)] == b"more"
+    assert not pair.transport.has_pending()
+
+
+def _unread(connected: socket.socket) -> int:
+    """Return the number of received bytes that are in the kernel."""
+    count = array("i", [0])
+    fcntl.ioctl(connected, termios.FIONREAD, count)
+    return count[0]
 
 
 def test_a_reset_discards_what_was_sent(pairs: Callable[..., Pair]) -> None:
     pair = pairs()
     pair.transport.reset()
-    assert pair.raw.fileno() == -1
+    assert pair.stream.socket.fileno() == -1
 
 
 def test_records_of_one_byte_are_read_a_few_at_a_time(pairs: Callable[..., Pair]) -> None:

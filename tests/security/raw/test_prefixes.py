@@ -24,6 +24,7 @@ from tests.security.raw.guarded import (
     sizes_of,
     tls_context,
 )
+from tests.server.key_updates import send_key_update
 from tests.server.serving import Client
 from tests.server.tls_client import TlsClient
 
@@ -138,4 +139,15 @@ async def test_every_prefix_of_a_tls_session_then_the_end(guarded: Guarded, vers
         if cut % 50 == 0:
             await guarded.alone()
     assert cut > 500
+    await guarded.alone()
+
+
+@pytest.mark.parametrize("updates", [1, 400, 4000])
+async def test_key_updates_and_a_reset_behind_them(guarded: Guarded, updates: int) -> None:
+    tls = await guarded.tls()
+    await play(await tls.handshake(), plain())
+    for _ in range(updates):
+        send_key_update(tls.tls, is_answered=False)
+    await tls.flush()
+    tls.client.reset()
     await guarded.alone()
