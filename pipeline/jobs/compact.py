@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from odradek.pipeline.jobs import UsageError
 from odradek.pipeline.jobs.arguments import (
     add_json_argument,
     add_output_arguments,
@@ -43,6 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.whole_log and arguments.log_dir is None:
+        raise UsageError("--whole-log requires --log-dir: topics of brokers are always read to the end")
     from odradek.pipeline.jobs.early_checks import check_output, check_source
     from odradek.pipeline.jobs.job_session import spark_session_for
     from odradek.pipeline.jobs.results.counting import counted

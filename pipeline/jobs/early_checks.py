@@ -25,7 +25,7 @@ from odradek.client import Admin, ClientError, UnknownTopicError
 from odradek.client.cli.failures import texts_of
 from odradek.client.cli.output.property_names import error_text
 from odradek.pipeline.jobs import JobError, OptionError
-from odradek.pipeline.jobs.planned_options import OF_SINK, OF_SOURCE, refuse_planned
+from odradek.pipeline.jobs.planned_options import OF_SINK, OF_SOURCE, refuse_flags_of_brokers, refuse_planned
 from odradek.pipeline.jobs.source import client_options, source_options, topic_names
 from odradek.pipeline.options.broker_options import (
     Cluster,
@@ -45,8 +45,9 @@ def check_source(
 ) -> None:
     """Check the flags of `add_source_arguments`; `planned` are the options that the job sets itself, in lower case.
 
-    Raises OptionError, `JobError`, RequirementMissingError, OSError.
+    Raises UsageError, OptionError, `JobError`, RequirementMissingError, OSError.
     """
+    refuse_flags_of_brokers(arguments)
     check_requirements()
     refuse_planned(arguments, OF_SOURCE, planned)
     options = source_options(arguments)

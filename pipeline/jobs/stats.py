@@ -26,6 +26,7 @@ from odradek.client.cli.arguments.times import duration_ms, iso
 from odradek.client.cli.output.tables import print_json, print_rows
 from odradek.pipeline.jobs import FAILED, JobError, OptionError, UsageError
 from odradek.pipeline.jobs.arguments import add_source_arguments, add_spark_arguments
+from odradek.pipeline.jobs.planned_options import refuse_flags_of_brokers
 from odradek.pipeline.spark.spark_session import check_packages
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def damage_in(batches: DataFrame) -> list[str]:
 def _check(arguments: argparse.Namespace) -> None:
     if arguments.log_dir is None and arguments.topic is None and arguments.topic_pattern is None:
         raise UsageError("--bootstrap-server requires --topic or --topic-pattern")
+    refuse_flags_of_brokers(arguments)
     if arguments.log_dir is not None and arguments.option:
         names = ", ".join(name for name, _ in arguments.option)
         raise OptionError(f"{names}: stats has no options for a log directory, because it reads batch headers only")
@@ -121,7 +123,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError("--log-dir accepts --topic, but not --topic-pattern")
     if arguments.window == 0:
         raise UsageError("--window must be above 0")
-    if arguments.output is not None:
+    if arguments.output is None:
+        if arguments.overwrite:
+            raise UsageError("--overwrite requires --output")
+    else:
         check_packages(["matplotlib"])  # before a long job
         written = [*arguments.output.glob("*.csv"), *arguments.output.glob("*.png")]
         if written and not arguments.overwrite:

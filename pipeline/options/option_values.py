@@ -12,10 +12,13 @@ _UNITS_MS: Final = {"": 1, "us": 0.001, "ms": 1, "s": 1000, "m": 60_000, "min": 
 
 
 def isolation_level(options: Mapping[str, str]) -> IsolationLevel:
-    """Parse `kafka.isolation.level`, or the same without the prefix. Raises ValueError."""
+    """Parse `kafka.isolation.level`, or the same without the prefix. Raises ValueError, also for two that differ."""
     levels = ("read_uncommitted", "read_committed")
     without_prefix = choice(options, "isolation.level", levels, "read_uncommitted")
-    return cast("IsolationLevel", choice(options, "kafka.isolation.level", levels, without_prefix))
+    level = choice(options, "kafka.isolation.level", levels, without_prefix)
+    if "isolation.level" in options and level != without_prefix:
+        raise ValueError(f"isolation.level is {without_prefix}, and kafka.isolation.level is {level}: give one of them")
+    return cast("IsolationLevel", level)
 
 
 def choice(options: Mapping[str, str], name: str, choices: tuple[str, ...], default: str) -> str:
