@@ -120,7 +120,7 @@ class Dispatcher:
         in_slices = False
         try:
             result = route.handle(self._services, context, request)
-            if type(result) is not route.response and is_steps(result):
+            if result is not None and type(result) is not route.response and is_steps(result):
                 result = self._begin(route, result, context)
                 in_slices = not route.sends_file_slices
         except Exception as error:  # noqa: BLE001 - the one place that turns exceptions into responses
