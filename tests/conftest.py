@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.eager_tasks import make_tasks_eager
+from tests.eager_tasks import make_tasks_eager, ordinary_task
 
 pytest_plugins = ["pytester", "odradek.testing.plugin"]
 
@@ -39,6 +40,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 if os.environ.get("ODRADEK_EAGER_TASKS") == "1":
     make_tasks_eager()
+
+
+@pytest.fixture
+async def ordinary_tasks() -> None:
+    """For programs that fail with eager tasks: aiokafka 0.14 starts a group's task before what that uses is there."""
+    asyncio.get_running_loop().set_task_factory(ordinary_task)
 
 
 MAY_START_PROCESSES = {"process", "interop", "java", "crash", "spark", "fuzz"}

@@ -47,3 +47,9 @@ def _with_loop(run: Callable[..., T]) -> Callable[..., T]:
 def eager_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **arguments: Any) -> asyncio.Task[Any]:
     """Like `asyncio.eager_task_factory`, but also for uvloop, which always passes `eager_start`, as None."""
     return asyncio.Task(coroutine, loop=loop, **arguments | {"eager_start": True})
+
+
+def ordinary_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **arguments: Any) -> asyncio.Task[Any]:
+    """The task of a loop without a factory."""
+    arguments.pop("eager_start", None)
+    return asyncio.Task(coroutine, loop=loop, **arguments)

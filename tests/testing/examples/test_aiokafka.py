@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from odradek.testing import Kafka
@@ -20,6 +21,7 @@ async def confirm_orders(bootstrap: str) -> None:
             await consumer.commit()
 
 
+@pytest.mark.usefixtures("ordinary_tasks")
 async def test_orders_are_confirmed(kafka: Kafka) -> None:
     await kafka.aio.topic("orders", partitions=2)
     service = asyncio.create_task(confirm_orders(kafka.bootstrap))

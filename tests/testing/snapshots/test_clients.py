@@ -85,6 +85,7 @@ async def test_restores_while_librdkafka_produces(broker: Broker, consumer: Cons
     assert kept == numbers[len(numbers) - left :]
 
 
+@pytest.mark.usefixtures("ordinary_tasks")
 async def test_a_group_member_of_aiokafka_reads_on(broker: Broker) -> None:
     producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap)
     consumer = AIOKafkaConsumer(
