@@ -188,11 +188,11 @@ def test_a_directory_that_refuses_all_writes_nothing_and_reports_no_failure(
     log_dir = LogDir(tmp_path, clock=ManualClock(), randomness=SeededRandomness(1), on_failure=failures.append)
     log_dir.open(lambda _: CONFIG, node_id=1)
     log = log_dir.create_log("t", 0, TOPIC_ID, CONFIG)
-    append(log, batch(b"a"))
+    append(log, b"a")
     before = {path.name: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     log_dir.failure.refuse_all()
 
-    for work in (lambda: append(log, batch(b"b")), log.flush, log_dir.checkpoint):
+    for work in (lambda: append(log, b"b"), log.flush, log_dir.checkpoint):
         with pytest.raises(KafkaError) as refused:
             work()
         assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
