@@ -104,10 +104,9 @@ class HoldingProxy:
             await asyncio.gather(*(each.answer for each in held.values()), return_exceptions=True)
         finally:
             answers.cancel()
-            await asyncio.gather(answers, return_exceptions=True)
             for each in (writer, broker_writer):
-                each.close()
-                await asyncio.gather(each.wait_closed(), return_exceptions=True)
+                each.close()  # before any wait, which may be cancelled
+            await asyncio.gather(answers, writer.wait_closed(), broker_writer.wait_closed(), return_exceptions=True)
 
     async def _pass_requests(
         self, reader: asyncio.StreamReader, broker: asyncio.StreamWriter, held: dict[int, Held]

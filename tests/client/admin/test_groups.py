@@ -14,7 +14,7 @@ from odradek.client import Admin, BrokerError, CommittedOffset, Producer, TopicP
 from odradek.protocol.errors import ErrorCode
 from tests.client.conftest import MakeTopic
 
-pytestmark = pytest.mark.servers("odradek", "apache")
+pytestmark = [pytest.mark.servers("odradek", "apache"), pytest.mark.usefixtures("ordinary_tasks")]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from odradek.client import Admin, Producer
 from tests.client.cli.commands import run, run_json
 from tests.client.conftest import MakeTopic
 
-pytestmark = pytest.mark.servers("odradek", "apache")
+pytestmark = [pytest.mark.servers("odradek", "apache"), pytest.mark.usefixtures("ordinary_tasks")]
 
 
 @asynccontextmanager
