@@ -24,12 +24,19 @@ APP: list[tuple[str, str | None]] = [("client-id", "app")]
 
 
 class Timed(NamedTuple):
-    """A broker, its clock, a client without quotas, and one with the client id `app`."""
+    """A broker, its clock with its time at the start, a client without quotas, and one with the client id `app`."""
 
     broker: Broker
     clock: MovableClock
     admin: Wire
     app: Wire
+    begin: float
+
+    def is_throttled(self, response: Any, milliseconds: int) -> bool:
+        """Return whether the throttle time is this, less at most the time that has passed: the clock goes on."""
+        passed = (self.clock.monotonic() - self.begin) * 1000
+        throttled: int = response.throttle_time_ms
+        return milliseconds - passed - 1 <= throttled <= milliseconds * 1.02
 
 
 @pytest.fixture
@@ -40,16 +47,16 @@ async def timed() -> AsyncIterator[Timed]:
         Wire("127.0.0.1", broker.port) as admin,
         Wire("127.0.0.1", broker.port, "app") as app,
     ):
-        yield Timed(broker, clock, admin, app)
+        yield Timed(broker, clock, admin, app, clock.monotonic())
 
 
 async def answer_after(timed: Timed, request: Any, version: int, seconds: float) -> Any:
-    """Send a request of `app`; it is answered when the clock has been moved by `seconds`, and not before."""
+    """Send a request of `app`; it is answered when the clock was moved by `seconds`, and not after a quarter of it."""
     asked = asyncio.ensure_future(timed.app.ask(request, version))
-    await timed.clock.advance(seconds=seconds - 0.5)
+    await timed.clock.advance(seconds=seconds / 4)  # the clock goes on meanwhile, on a busy machine far
     await timed.admin.ask(MetadataRequest([]), 9)
     assert not asked.done()
-    await timed.clock.advance(seconds=0.6)
+    await timed.clock.advance(seconds=seconds * 3 / 4 + 0.1)
     return await asked
 
 
@@ -61,7 +68,7 @@ async def test_a_producer_is_answered_at_once_and_then_waits(timed: Timed) -> No
     response = await timed.app.ask(request, 9)
 
     assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
-    assert response.throttle_time_ms == pytest.approx(10_000, rel=0.02)
+    assert timed.is_throttled(response, 10_000)
     await answer_after(timed, MetadataRequest([]), 9, response.throttle_time_ms / 1000)
     free = await timed.admin.ask(request, 9)
     assert free.throttle_time_ms == 0
@@ -92,7 +99,7 @@ async def test_a_consumer_over_its_quota_gets_an_empty_answer_at_once_and_its_se
 
     throttled = await timed.app.ask(wanted(1, first.session_id, 1), 12)
     assert (throttled.responses, throttled.session_id) == ([], first.session_id)
-    assert throttled.throttle_time_ms == pytest.approx(2000, rel=0.05)
+    assert timed.is_throttled(throttled, 2000)
 
     again, epoch = throttled, 2
     while again.throttle_time_ms:  # at the start the measured time is that of all windows, however little has passed
@@ -155,7 +162,7 @@ async def test_topics_over_the_quota_are_refused_from_version_6_on(timed: Timed)
 
     assert codes(response.topics) == [ErrorCode.NONE, ErrorCode.NONE, REFUSED]
     assert response.topics[2].error_message is None
-    assert response.throttle_time_ms == pytest.approx(5000, rel=0.05)
+    assert timed.is_throttled(response, 5000)
     again = await answer_after(timed, topics("c", partitions=1), 7, 5)
     assert (codes(again.topics), again.throttle_time_ms) == ([ErrorCode.NONE], 0)
 
@@ -166,7 +173,7 @@ async def test_topics_over_the_quota_are_created_before_version_6_and_the_client
     response = await timed.app.ask(topics("a", "b", "c", partitions=8), 5)
 
     assert codes(response.topics) == [ErrorCode.NONE] * 3
-    assert response.throttle_time_ms == pytest.approx(13_000, rel=0.05)
+    assert timed.is_throttled(response, 13_000)
 
 
 async def test_a_topic_that_is_refused_for_another_reason_is_not_charged(timed: Timed) -> None:
@@ -204,7 +211,7 @@ async def test_deleted_partitions_are_mutations(timed: Timed, version: int, code
     response = await timed.app.ask(DeleteTopicsRequest(topic_names=["a", "b"], timeout_ms=30_000), version)
 
     assert codes(response.responses) == [ErrorCode.NONE, code]
-    assert response.throttle_time_ms == pytest.approx(4000 if code else 5000, rel=0.1)
+    assert timed.is_throttled(response, 4000 if code else 5000)
 
 
 async def test_deleting_by_id_is_charged_too(timed: Timed) -> None:
@@ -225,7 +232,7 @@ async def test_topics_that_metadata_creates_are_mutations(timed: Timed) -> None:
     response = await timed.app.ask(MetadataRequest(names, allow_auto_topic_creation=True), 9)
 
     assert codes(response.topics) == [ErrorCode.NONE] * 15
-    assert response.throttle_time_ms == pytest.approx(4000, rel=0.1)
+    assert timed.is_throttled(response, 4000)
 
 
 async def test_users_share_a_quota_over_their_connections_and_client_ids(timed: Timed) -> None:
@@ -234,4 +241,4 @@ async def test_users_share_a_quota_over_their_connections_and_client_ids(timed: 
     request = produce_request("t", batch(b"x" * 80_000))
 
     assert (await timed.admin.ask(request, 9)).throttle_time_ms == 0
-    assert (await timed.app.ask(request, 9)).throttle_time_ms == pytest.approx(6000, rel=0.05)
+    assert timed.is_throttled(await timed.app.ask(request, 9), 6000)
