@@ -28,13 +28,15 @@ class TransactionalProducer:
         self.epoch = -1
 
     async def find_coordinator(self) -> None:
-        """Return when the coordinator serves. Apache Kafka has to be asked again until it does."""
+        """Return when the coordinator serves this id: it may have to be made, and to load the id's partition."""
         while True:
             request = FindCoordinatorRequest(key_type=1, coordinator_keys=[self.transactional_id])
             [row] = (await self.wire.ask(request, 6)).coordinators
             if row.error_code == ErrorCode.NONE:
-                return
+                break
             assert row.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        while (await self.describe()).error_code in _RETRIABLE:
+            pass
 
     async def start(self, timeout_ms: int = 60_000, version: int = 5) -> None:
         """Find the coordinator and initialize the id, which may abort an open transaction."""

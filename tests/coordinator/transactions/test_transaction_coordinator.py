@@ -117,6 +117,7 @@ async def test_a_time_out_counts_from_the_start_of_the_transaction_over_a_restar
         clock.advance(1)
         await broker.services.transactions.abort_timed_out()
 
-        described = await producer.describe()
+        while (described := await producer.describe()).transaction_state == "PrepareAbort":
+            pass
         assert (described.transaction_state, described.producer_epoch) == ("CompleteAbort", 1)
         assert await producer.end(commit=True) is ErrorCode.INVALID_TXN_STATE
