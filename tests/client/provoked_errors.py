@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from odradek.client import (
     ClientError,
 )
+from tests.tcp_server import tcp_server
 
 PROVOKED: set[type[ClientError]] = set()
 
@@ -36,6 +37,6 @@ async def listening(serve: Any, **options: Any) -> AsyncIterator[str]:
             writer.close()
             await writer.wait_closed()
 
-    async with await asyncio.start_server(and_close, "127.0.0.1", 0, **options) as server:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with tcp_server(and_close, **options) as port:
+        yield f"127.0.0.1:{port}"
     await asyncio.gather(*filter(None, served), return_exceptions=True)

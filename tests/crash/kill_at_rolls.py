@@ -24,6 +24,7 @@ from typing import NamedTuple
 from odradek.client import Admin, Consumer, NewTopic, Producer, RecordMetadata, TopicPartition
 from tests.peers import odradek
 from tests.peers.server import Server, free_port
+from tests.tcp_server import tcp_server
 
 TOPIC = "rolled"
 IN_FLIGHT = 5
@@ -63,7 +64,7 @@ class Relay:
         def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             self._connections.add(asyncio.create_task(self._serve(reader, writer)))
 
-        async with await asyncio.start_server(connected, "127.0.0.1", port):
+        async with tcp_server(connected, port):
             yield
         async with asyncio.timeout(TIMEOUT):
             await asyncio.gather(*self._connections)

@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from odradek.protocol import header
+from tests.tcp_server import tcp_server
 
 _TIMEOUT = 60.0
 _SIZE = struct.Struct(">i")
@@ -76,7 +77,7 @@ class HoldingProxy:
             task.add_done_callback(self._connections.discard)
 
         try:
-            async with await asyncio.start_server(connected, "127.0.0.1", self.port):
+            async with tcp_server(connected, self.port):
                 yield self
         finally:  # no client can connect again
             while self._connections:

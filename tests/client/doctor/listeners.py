@@ -16,6 +16,7 @@ from odradek.protocol.header import decode_request_header, encode_response
 from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from odradek.protocol.schema import Message
 from tests.peers.availability import program
+from tests.tcp_server import tcp_server
 
 Conversation = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Answers = Mapping[str, Callable[[int], Message]]
@@ -27,10 +28,8 @@ _SIZE = struct.Struct(">i")
 @asynccontextmanager
 async def listening(conversation: Conversation, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
     """The address of a listener that runs this function for each connection."""
-    writers: list[asyncio.StreamWriter] = []
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
         try:
             await conversation(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -38,11 +37,8 @@ async def listening(conversation: Conversation, tls: ssl.SSLContext | None = Non
         finally:
             writer.close()
 
-    server = await asyncio.start_server(connected, "127.0.0.1", 0, ssl=tls)
-    async with server:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        for writer in writers:
-            writer.transport.abort()  # a TLS shutdown would wait for a peer that has closed
+    async with tcp_server(connected, ssl=tls) as port:
+        yield f"127.0.0.1:{port}"
 
 
 class Silent:

@@ -29,6 +29,7 @@ from tests.client.scripted_broker import Broker
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.scripts import Gate, drop_unread, now
 from tests.client.virtual_time import simulated
+from tests.tcp_server import tcp_server
 
 SCRIPTED = Address("broker1", 9092)
 METADATA = by_name("Metadata").key
@@ -278,8 +279,7 @@ async def test_a_web_server() -> None:
         writer.close()
         await writer.wait_closed()
 
-    async with await asyncio.start_server(web_server, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
+    async with tcp_server(web_server) as port:
         with pytest.raises(NotKafkaError, match=rf"read a response at 127.0.0.1:{port}: frame size .* over the limit"):
             async with Producer(f"127.0.0.1:{port}"):
                 pass
@@ -291,8 +291,8 @@ async def test_a_server_that_accepts_and_closes() -> None:
         writer.close()
         await writer.wait_closed()
 
-    async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as server:
-        address = Address(*server.sockets[0].getsockname())
+    async with tcp_server(hang_up) as port:
+        address = Address("127.0.0.1", port)
         with pytest.raises(
             ConnectionLostError, match=r"send ApiVersions at .*: the broker closed the connection. Is this"
         ):

@@ -25,6 +25,7 @@ from odradek.client.security.certificate import names_of, summary_of
 from odradek.client.security.settings import SecuritySettings
 from tests.client.provoked_errors import provokes
 from tests.peers.certificates import DAY, Authority, Issued
+from tests.tcp_server import tcp_server
 
 AUTHORITY = Authority()
 BROKER = AUTHORITY.issue("broker", names=["localhost", "broker.example"])
@@ -102,8 +103,8 @@ async def serving(context: ssl.SSLContext | None) -> AsyncIterator[Address]:
         finally:
             writer.close()
 
-    async with await asyncio.start_server(greet, "127.0.0.1", 0, ssl=context) as server:
-        yield Address("localhost", server.sockets[0].getsockname()[1])
+    async with tcp_server(greet, ssl=context) as port:
+        yield Address("localhost", port)
 
 
 def settings(**more: Any) -> SecuritySettings:
@@ -188,8 +189,8 @@ async def test_a_peer_in_plain_text(tmp_path: Path) -> None:
         await reader.read(100)  # as Kafka does with a ClientHello that it takes for a size
         writer.close()
 
-    async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
-        address = Address("localhost", server.sockets[0].getsockname()[1])
+    async with tcp_server(close) as port:
+        address = Address("localhost", port)
         await refused(
             address, ConnectionLostError, "the peer ended the TLS handshake. Is this the port of a TLS listener?"
         )

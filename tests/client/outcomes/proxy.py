@@ -23,6 +23,8 @@ from contextlib import asynccontextmanager, suppress
 from enum import Enum
 from random import Random
 
+from tests.tcp_server import tcp_server
+
 _SIZE = struct.Struct(">i")
 _CORRELATION_ID = struct.Struct(">4xi")  # of a request; its API key and version are before
 _LONGEST_DELAY = 0.6  # longer than the clients' request_timeout_ms
@@ -60,7 +62,7 @@ class UnreliableProxy:
             self._connections.add(task)
             task.add_done_callback(self._connections.discard)
 
-        async with await asyncio.start_server(connected, "127.0.0.1", self._port):
+        async with tcp_server(connected, self._port):
             yield self
             await self.drain()
 
