@@ -35,16 +35,16 @@ def bootstrap(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_response_that_arrived_while_the_task_worked_for_long_is_used(bootstrap: str) -> None:
-    cluster = Cluster(bootstrap, {"request_timeout_ms": 1000}, 30_000)
+    cluster = Cluster(bootstrap, {"request_timeout_ms": 2000}, 30_000)
     with closing(BlockingClient(cluster.client_config(), 30_000)) as client:
         fetches = FetchClient(client, cluster)
         partition = OffsetRange(TopicPartition("t", 0), 0, RECORDS)
-        pulled = fetches.fetch(partition, isolation_level="read_committed", fetch_bytes=8_000_000)
+        pulled = fetches.fetch(partition, isolation_level="read_committed", fetch_bytes=1_000_000)
         next(pulled)
         leader = client.cluster.leader("t", 0)
         assert leader is not None
         connection = client.cluster.established(leader, Purpose.FETCH)
-        time.sleep(1.5)  # the loop of the client does not run, as while Spark processes the batches
+        time.sleep(2.5)  # the loop of the client does not run, as while Spark processes the batches
         next(pulled)
         assert client.cluster.established(leader, Purpose.FETCH) is connection
         pulled.close()
