@@ -110,6 +110,7 @@ async def serial(broker: Broker, directory: Path, listener: str) -> int:
     )
     shown = writer.get_extra_info("ssl_object").getpeercert()
     writer.close()
+    await asyncio.gather(writer.wait_closed(), return_exceptions=True)  # or the next test finds an unclosed transport
     return int(shown["serialNumber"], 16)
 
 

@@ -100,6 +100,7 @@ async def page(port: int, token: str) -> bytes:
     writer.write(f"GET /metrics HTTP/1.1\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n".encode())
     read = await reader.read()
     writer.close()
+    await asyncio.gather(writer.wait_closed(), return_exceptions=True)
     return read
 
 

@@ -52,6 +52,7 @@ async def get(broker: Broker, path: str, context: ssl.SSLContext | None, authori
         return head, body
     finally:
         writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 
 
 async def status(
@@ -123,6 +124,7 @@ async def serial(broker: Broker) -> int:
         return int(writer.get_extra_info("peercert")["serialNumber"], 16)
     finally:
         writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 
 
 async def test_plain_requests_and_silent_clients_do_not_keep_the_others_out(secured: dict[str, str]) -> None:
@@ -133,6 +135,7 @@ async def test_plain_requests_and_silent_clients_do_not_keep_the_others_out(secu
         assert await status(broker, trusting(), TOKEN) == 200
     for _, writer in silent:
         writer.close()
+        await asyncio.gather(writer.wait_closed(), return_exceptions=True)
 
 
 async def test_a_token_needs_no_tls_on_loopback(secured: dict[str, str]) -> None:
