@@ -20,10 +20,11 @@ async def report_nothing_owned(self: ConsumerMember) -> None:
     await self._send(self.generation, [], None, {})
 
 
+# With eager tasks a seed has another order of calls: 4 and 16 find the first defect then.
 @pytest.mark.parametrize(
     ("owner", "name", "defect", "seeds", "failure"),
     [
-        (AutoCommit, "supersede", keep_both, (5, 10, 14, 17, 22), "committed"),
+        (AutoCommit, "supersede", keep_both, (5, 10, 14, 17, 22, 4, 16), "committed"),
         (ConsumerMember, "keep_alive", report_nothing_owned, (5, 11, 23, 47), " own "),
     ],
     ids=["an earlier commit is repeated after a later one", "a listener's partitions are reported as given up"],

@@ -178,6 +178,7 @@ class User:
     async def settle(self, until: float) -> None:
         """Subscribe to every topic, and poll until this time."""
         loop = asyncio.get_running_loop()
+        await self._start()  # if a start after a close was cancelled: each poll would raise at once, for ever
         await self._call("subscribe to all", lambda: self._subscribe(["a", "b"]), API_S)
         while loop.time() < until and not self.invariants.failures:
             await self._call("poll", lambda: self._poll(1000), 1.0)
