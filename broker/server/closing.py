@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from odradek.broker.server.transport import Transport
@@ -24,7 +23,7 @@ _DISCARDED_AT_ONCE: Final = 64 * 1024
 
 
 class Closing:
-    """The sockets that wait for their clients; none before `waits`."""
+    """The sockets that wait for their clients; none before `finish`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, monotonic: Callable[[], float]) -> None:
         self._loop = loop
@@ -33,15 +32,20 @@ class Closing:
         self._sockets: set[socket.socket] = set()
         self._changed = asyncio.Event()  # a socket was read or closed
 
-    @asynccontextmanager
-    async def waits(self, seconds: float) -> AsyncIterator[None]:
-        """From now on, `close` waits for clients that were answered a moment ago; at the end all sockets are closed.
+    async def finish(
+        self, answer: Callable[[], Awaitable[None]], close_rest: Callable[[], Awaitable[None]], seconds: float
+    ) -> None:
+        """Wait for `answer` and `close_rest`, which both `close` transports, then for the clients.
 
-        Waits until the clients have closed their sides or are quiet, for `seconds` at most.
+        From the start, `close` waits for clients that were answered a moment ago. At the end, which waits for `seconds`
+        at most until the clients have closed their sides or are quiet, all sockets are closed, also if cancelled.
         """
         self._has_begun = True
         try:
-            yield
+            try:
+                await answer()
+            finally:
+                await close_rest()
         finally:
             await self._finish(seconds)
 

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -354,16 +353,17 @@ class Connections:
 
     async def finish(self, seconds: float) -> None:
         """Answer received requests, for `seconds` at most, then close the remaining connections; also if cancelled."""
-        async with self.closing.waits(seconds), AsyncExitStack() as stack:
-            stack.push_async_callback(self.close)  # no `finally` that awaits: tests/test_compiled_modules.py
-            for connection in tuple(self._connections):
-                connection.finish()
-            try:
-                async with asyncio.timeout(seconds):
-                    while self._connections:
-                        await self._next_close()
-            except TimeoutError:
-                _LOG.warning("requests were cut off", connections=len(self._connections), seconds=seconds)
+        await self.closing.finish(partial(self._finish, seconds), self.close, seconds)
+
+    async def _finish(self, seconds: float) -> None:
+        for connection in tuple(self._connections):
+            connection.finish()
+        try:
+            async with asyncio.timeout(seconds):
+                while self._connections:
+                    await self._next_close()
+        except TimeoutError:
+            _LOG.warning("requests were cut off", connections=len(self._connections), seconds=seconds)
 
     async def interrupt(self, reason: str) -> None:
         """Close all connections, and return when no request runs any more; new connections wait for `resume`."""

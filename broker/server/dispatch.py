@@ -284,6 +284,7 @@ class Dispatcher:
         """Append a response to `out`, which has its header. An error response replaces one that cannot be sent."""
         route, memory, start = pending.route, self.answer_memory, len(out)
         is_bounded = not route.sends_file_slices  # fetch.max.bytes limits those
+        refusal: Result = None
         try:
             for _ in route.encode_in_steps(response, out, splices):
                 memory.grow(out, is_bounded=is_bounded)
@@ -295,12 +296,13 @@ class Dispatcher:
             del out[start:], splices[:]
             refusal = self._error_response(route, pending.metrics, pending.context, pending.request, as_refusal(error))
             assert refusal is not None
-            response = refusal
-            yield from route.encode_in_steps(response, out, splices)
-            memory.count(out)
         except BaseException:  # it will not be sent
             route.release_slices(response)
             raise
+        if refusal is not None:
+            response = refusal
+            yield from route.encode_in_steps(response, out, splices)
+            memory.count(out)
         route.count_errors(response, route.errors)
         if REQUEST_LOG.enabled_for(logging.DEBUG):
             log_request(pending.metrics, pending.context, self._monotonic())

@@ -139,15 +139,16 @@ def _decode(data: bytes, header: BatchHeader, shapes: Shapes) -> Iterator[Record
             left -= run.records_count
             continue
         lists = _Lists([], [], [None] * count, [], [()] * count)
+        malformed: RemoteProtocolError | None = None
         try:
             at = _fill(lists, data, at, header, count)
         except IndexError:
-            yield _of_lists(lists, header)
-            raise RemoteProtocolError("a batch ends inside a record") from None
-        except RemoteProtocolError:
-            yield _of_lists(lists, header)
-            raise
+            malformed = RemoteProtocolError("a batch ends inside a record")
+        except RemoteProtocolError as error:
+            malformed = error
         yield _of_lists(lists, header)
+        if malformed is not None:
+            raise malformed
         left -= count
     if at != len(data):
         raise RemoteProtocolError(
