@@ -139,16 +139,16 @@ def _decode(data: bytes, header: BatchHeader, shapes: Shapes) -> Iterator[Record
             left -= run.records_count
             continue
         lists = _Lists([], [], [None] * count, [], [()] * count)
-        malformed: RemoteProtocolError | None = None
+        malformed = None
         try:
             at = _fill(lists, data, at, header, count)
         except IndexError:
-            malformed = RemoteProtocolError("a batch ends inside a record")
+            malformed = "a batch ends inside a record"
         except RemoteProtocolError as error:
-            malformed = error
+            malformed = str(error)
         yield _of_lists(lists, header)
         if malformed is not None:
-            raise malformed
+            raise RemoteProtocolError(malformed)
         left -= count
     if at != len(data):
         raise RemoteProtocolError(
