@@ -56,7 +56,7 @@ class ConsumerRebalancer:
         self._on_error = on_error
         self._topics: frozenset[str] = frozenset()
         self._regex: str | None = None
-        self._ids: dict[str, bytes] = {}  # of the topics in the target
+        self._ids: dict[str, bytes] = {}  # of the topics in the target, and of those of which partitions are owned
 
     @property
     def heartbeat_interval(self) -> float:
@@ -112,7 +112,9 @@ class ConsumerRebalancer:
         names = {topic_id: name for name, topic_id in self._ids.items()}
         if not target.keys() <= names.keys():
             names = await until_answered(self._config, lambda: self._names(list(target)))
-        self._ids = {names[topic_id]: topic_id for topic_id in target if topic_id in names}
+        owned = {partition.topic for partition in self._owned.partitions()}
+        still_owned = {name: topic_id for name, topic_id in self._ids.items() if name in owned}
+        self._ids = still_owned | {names[topic_id]: topic_id for topic_id in target if topic_id in names}
         return [
             TopicPartition(names[topic_id], index)
             for topic_id, partitions in target.items()

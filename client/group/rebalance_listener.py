@@ -10,7 +10,8 @@ from odradek.client.record import TopicPartition
 class RebalanceListener:
     """Override the methods of interest. They are called in `poll` or in a step of `async for`, between records.
 
-    If a method raises, the poll raises the same exception. As in Kafka's own client, closing the consumer revokes its
+    If a method raises, the poll raises the same exception. Partitions that were to be revoked then stay this consumer's
+    until a later poll has called `on_revoked` again. As in Kafka's own client, closing the consumer revokes its
     partitions: `on_revoked` is called, also when an exception ends `async with`, and may commit. `close` raises its
     exception after the consumer has left the group.
     """

@@ -114,6 +114,29 @@ async def test_a_partition_whose_owner_still_takes_it_over_is_given_to_no_other(
 
 
 @simulated
+async def test_a_partition_whose_listener_fails_to_give_it_up_is_given_to_no_other() -> None:
+    class Failing(RebalanceListener):
+        async def on_revoked(self, partitions: Sequence[TopicPartition]) -> None:
+            failed.append(partitions)
+            if len(failed) == 1:
+                raise ValueError("of the user")
+
+    failed: list[Sequence[TopicPartition]] = []
+    network, _ = a_cluster()
+    async with consumer_of(network, "consumer") as failing, consumer_of(network, "consumer") as other:
+        await failing.subscribe(["a", "b"], Failing())
+        await poll_for(1, failing)
+        await failing.subscribe(["a"], Failing())
+        with pytest.raises(ValueError, match="of the user"):
+            await poll_for(2, failing)
+        await other.subscribe(["b"])
+        await poll_for(3, other)
+        assert (failing.assignment(), other.assignment()) == ([("a", 0), ("b", 0)], [])
+        await poll_for(3, failing, other)
+        assert (failing.assignment(), other.assignment()) == ([("a", 0)], [("b", 0)])
+
+
+@simulated
 async def test_partitions_of_a_member_that_is_removed_during_a_join_are_lost() -> None:
     class Notes(RebalanceListener):
         async def on_lost(self, partitions: Sequence[TopicPartition]) -> None:
