@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.eager_tasks import make_tasks_eager, ordinary_task
+from tests.eager_tasks import make_tasks_eager_if_wanted, ordinary_task
 
 pytest_plugins = ["pytester", "odradek.testing.plugin"]
 
@@ -38,8 +38,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-if os.environ.get("ODRADEK_EAGER_TASKS") == "1":
-    make_tasks_eager()
+make_tasks_eager_if_wanted()
 
 
 @pytest.fixture

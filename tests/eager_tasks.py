@@ -6,12 +6,19 @@ A program may set such a factory for its own loop, in which the client and embed
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+
+def make_tasks_eager_if_wanted() -> None:
+    """Do so if `ODRADEK_EAGER_TASKS=1`; once in each process."""
+    if os.environ.get("ODRADEK_EAGER_TASKS") == "1":
+        make_tasks_eager()
 
 
 def make_tasks_eager() -> None:

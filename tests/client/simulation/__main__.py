@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import multiprocessing
 import os
 import sys
 
-from tests.client.simulation.simulation import Outcome, simulate
+from tests.client.simulation.seeds import prepare, run
 
 
 def main() -> int:
@@ -19,13 +18,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="one seed, with its trace")
     arguments = parser.parse_args()
     if arguments.seed is not None:
-        outcome = _simulate(arguments.seed)
+        prepare()
+        outcome = run(arguments.seed)
         print("\n".join(outcome.trace))
         return 1 if outcome.failures else 0
     seeds = range(arguments.first, arguments.first + arguments.seeds)
     failed = records = commits = assignments = 0
-    with multiprocessing.get_context("spawn").Pool(arguments.processes, maxtasksperchild=50) as pool:
-        for outcome in pool.imap_unordered(_simulate, seeds):
+    with multiprocessing.get_context("spawn").Pool(arguments.processes, prepare, maxtasksperchild=50) as pool:
+        for outcome in pool.imap_unordered(run, seeds):
             records += outcome.records
             commits += outcome.commits
             assignments += outcome.assignments
@@ -34,11 +34,6 @@ def main() -> int:
                 print(f"seed {outcome.seed}: {outcome.failures[0]}", flush=True)
     print(f"{len(seeds)} seeds, {failed} failed: {records} records, {commits} commits, {assignments} assignments")
     return 1 if failed else 0
-
-
-def _simulate(seed: int) -> Outcome:
-    logging.disable(logging.CRITICAL)  # every fault is a line in the log of the client
-    return simulate(seed)
 
 
 if __name__ == "__main__":
