@@ -75,7 +75,8 @@ class ConsumerMember:
             except ClosedError:
                 raise
             except ClientError as error:
-                if not error.retriable and not self.handle_error(error):
+                was_removed = self.handle_error(error)
+                if not error.retriable and not was_removed:
                     raise
                 _LOG.info("%s", error)
                 await asyncio.sleep(backoff.next())

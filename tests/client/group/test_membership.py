@@ -94,6 +94,22 @@ async def test_a_join_looks_up_the_names_of_topics_until_a_broker_answers() -> N
         assert consumer.assignment() == [("a", 0)]
 
 
+@of_both_protocols
+@simulated
+async def test_a_member_finds_the_coordinator_again_that_moved_before_it_joins(protocol: str) -> None:
+    groups = GroupCoordinator()
+    network = ScriptedNetwork(2, groups=groups)
+    network.create("a")
+    async with consumer_of(network, protocol) as consumer:
+        await consumer.subscribe("a")
+        await poll_for(1, consumer)
+        await consumer.unsubscribe()
+        groups.move(2)
+        await consumer.subscribe("a")
+        await poll_for(5, consumer)
+        assert consumer.assignment() == [("a", 0)]
+
+
 @simulated
 async def test_a_partition_whose_owner_still_takes_it_over_is_given_to_no_other() -> None:
     class Slow(RebalanceListener):
