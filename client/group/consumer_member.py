@@ -56,6 +56,8 @@ class ConsumerMember:
         self.heartbeat_interval = config.heartbeat_interval_ms / 1000
         self._config = config
         self._coordinator = coordinator
+        self._topics: frozenset[str] = frozenset()
+        self._regex: str | None = None
         self._sends_everything = True  # in the next heartbeat
         self._has_regex = False  # a pattern was sent to this group, which may have it still
         self._memberships = 0  # that have ended
@@ -64,14 +66,19 @@ class ConsumerMember:
             None  # the owned partitions in the last heartbeat that succeeded
         )
 
-    async def join(self, topics: Collection[str], regex: str | None) -> None:
+    def subscribe(self, topics: frozenset[str], regex: str | None) -> None:
+        """Set the topics, or the pattern, of the next request; it is sent also if a request is under way."""
+        self._topics, self._regex = topics, regex
+        self._sends_everything = True
+
+    async def join(self) -> None:
         """Join, owning nothing. Raises ClientError for an error that cannot be retried."""
         config = self._config
         backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         while True:
             self._sends_everything = True
             try:
-                await self._send(_JOIN, topics, regex, {})
+                await self._send(_JOIN, {})
             except ClosedError:
                 raise
             except ClientError as error:
@@ -83,9 +90,9 @@ class ConsumerMember:
             else:
                 return
 
-    async def heartbeat(self, topics: Collection[str], regex: str | None, owned: Owned) -> None:
+    async def heartbeat(self, owned: Owned) -> None:
         """Send a heartbeat with the owned partitions, and store the target of the response. Raises ClientError."""
-        await self._send(self.generation, topics, regex, owned)
+        await self._send(self.generation, owned)
 
     async def keep_alive(self) -> None:
         """Send a heartbeat that says nothing about partitions: some are being taken over or given up.
@@ -114,10 +121,6 @@ class ConsumerMember:
                 return True
         return False
 
-    def send_everything_next(self) -> None:
-        """Send all fields with the next heartbeat, after a change of the subscription."""
-        self._sends_everything = True
-
     def forget(self) -> None:
         """Reset the membership without a request."""
         self.generation = NO_GENERATION
@@ -130,14 +133,14 @@ class ConsumerMember:
         instance_id = self._config.group_instance_id
         return ConsumerGroupHeartbeatRequest(self._coordinator.key, self.member_id, epoch, instance_id)
 
-    async def _send(self, epoch: int, topics: Collection[str], regex: str | None, owned: Owned) -> None:
-        config = self._config
+    async def _send(self, epoch: int, owned: Owned) -> None:
+        config, regex = self._config, self._regex
         owns = {topic_id: sorted(partitions) for topic_id, partitions in owned.items() if partitions}
         request = self._request(epoch)
         sends_everything, self._sends_everything = self._sends_everything, False  # it may be set during the request
         if sends_everything:
             request.rebalance_timeout_ms = config.max_poll_interval_ms
-            request.subscribed_topic_names = sorted(topics)
+            request.subscribed_topic_names = sorted(self._topics)
             request.server_assignor = config.group_remote_assignor
             if regex is not None or self._has_regex:
                 request.subscribed_topic_regex = regex or ""  # null would leave an earlier pattern in place

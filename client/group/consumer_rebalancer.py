@@ -54,8 +54,6 @@ class ConsumerRebalancer:
         self._owned = owned
         self._on_join_needed = on_join_needed
         self._on_error = on_error
-        self._topics: frozenset[str] = frozenset()
-        self._regex: str | None = None
         self._ids: dict[str, bytes] = {}  # of the topics in the target, and of those of which partitions are owned
 
     @property
@@ -63,12 +61,11 @@ class ConsumerRebalancer:
         return self.member.heartbeat_interval
 
     def subscribe(self, topics: frozenset[str], pattern: re.Pattern[str] | None) -> None:
-        self._topics, self._regex = topics, None if pattern is None else pattern.pattern
-        self.member.send_everything_next()
+        self.member.subscribe(topics, None if pattern is None else pattern.pattern)
 
     async def rejoin(self) -> bool:
         if self.member.generation == NO_GENERATION:
-            await self.member.join(self._topics, self._regex)
+            await self.member.join()
         target = await self._target()
         if sorted(target) != self._owned.partitions():
             await self._owned.take_over(target)
@@ -103,7 +100,7 @@ class ConsumerRebalancer:
         for topic, partition in self._owned.partitions():
             if topic in self._ids:
                 owned.setdefault(self._ids[topic], []).append(partition)
-        await self.member.heartbeat(self._topics, self._regex, owned)
+        await self.member.heartbeat(owned)
         return owned
 
     async def _target(self) -> list[TopicPartition]:

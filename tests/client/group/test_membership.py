@@ -110,6 +110,20 @@ async def test_a_member_finds_the_coordinator_again_that_moved_before_it_joins(p
         assert consumer.assignment() == [("a", 0)]
 
 
+@of_both_protocols
+@simulated
+async def test_a_subscription_during_a_join_that_is_repeated_is_joined(protocol: str) -> None:
+    network, groups = a_cluster()
+    for join in ("JoinGroup", "ConsumerGroupHeartbeat"):
+        network.brokers[1].script(join, refuse(groups, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+    async with consumer_of(network, protocol, retry_backoff_ms=500) as consumer:
+        await consumer.subscribe("a")
+        await consumer.poll(timeout_ms=200)
+        await consumer.subscribe("b")
+        await poll_for(5, consumer)
+        assert consumer.assignment() == [("b", 0)]
+
+
 @simulated
 async def test_a_partition_whose_owner_still_takes_it_over_is_given_to_no_other() -> None:
     class Slow(RebalanceListener):

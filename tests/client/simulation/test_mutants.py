@@ -17,7 +17,7 @@ def keep_both(self: AutoCommit) -> None:
 
 
 async def report_nothing_owned(self: ConsumerMember) -> None:
-    await self._send(self.generation, [], None, {})
+    await self._send(self.generation, {})
 
 
 # With eager tasks a seed has another order of calls: 4 and 16 find the first defect then.
