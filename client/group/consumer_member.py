@@ -65,6 +65,7 @@ class ConsumerMember:
         self._reported: dict[bytes, list[int]] | None = (
             None  # the owned partitions in the last heartbeat that succeeded
         )
+        self._reports = self._answered = 0  # the number of the last report of owned partitions, and of the last answer
 
     def subscribe(self, topics: frozenset[str], regex: str | None) -> None:
         """Set the topics, or the pattern, of the next request; it is sent also if a request is under way."""
@@ -111,6 +112,14 @@ class ConsumerMember:
         if response.error_code and response.error_code not in LOST:
             raise self._error(response, broker)
 
+    @property
+    def knows_target(self) -> bool:
+        """Whether the last report of owned partitions has been answered.
+
+        Until then `target` may be old: what was neither in the report nor taken over may be another member's now.
+        """
+        return self._answered == self._reports
+
     def handle_error(self, error: ClientError) -> bool:
         """Handle an error of a heartbeat. Returns whether the coordinator has removed this member."""
         if isinstance(error, BrokerError):
@@ -152,6 +161,9 @@ class ConsumerMember:
     async def _exchange(self, request: ConsumerGroupHeartbeatRequest, owns: dict[bytes, list[int]] | None) -> None:
         """Send a heartbeat; `owns` are the partitions that it reports, None if it says nothing about them."""
         self._may_be_member, membership = True, self._memberships
+        if owns is not None:
+            self._reports += 1
+        number = self._reports
         try:
             response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
         except BaseException:
@@ -163,7 +175,7 @@ class ConsumerMember:
         if membership != self._memberships:
             return  # it was left meanwhile
         if owns is not None:
-            self._reported = owns
+            self._reported, self._answered = owns, number
         self.generation = response.member_epoch
         self.heartbeat_interval = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:

@@ -66,6 +66,8 @@ class ConsumerRebalancer:
     async def rejoin(self) -> bool:
         if self.member.generation == NO_GENERATION:
             await self.member.join()
+        elif not self.member.knows_target and not await self._is_target_known():
+            return False  # the error requested another join, or ends the membership
         target = await self._target()
         if sorted(target) != self._owned.partitions():
             await self._owned.take_over(target)
@@ -87,6 +89,22 @@ class ConsumerRebalancer:
         if self.member.handle_error(error):
             return ErrorAction.NEW_MEMBER
         return ErrorAction.RETRY if error.retriable else ErrorAction.FATAL
+
+    async def _is_target_known(self) -> bool:
+        """Report what is owned until the coordinator answers with its target; False if it answers with an error."""
+        try:
+            await until_answered(self._config, self._report_again)
+        except ClientError as error:
+            self._on_error(error)
+            return False
+        return True
+
+    async def _report_again(self) -> None:
+        try:
+            await self._report_owned()
+        except ClientError as error:
+            self.member.handle_error(error)  # finds the coordinator again if it has moved
+            raise
 
     def _compare_with_target(self, owned: Mapping[bytes, list[int]], topic_ids: Collection[bytes]) -> None:
         """Request a call of `rejoin` if the target of these topics is not what is owned."""

@@ -11,6 +11,7 @@ import pytest
 
 from odradek.client import Consumer, RebalanceListener, TopicPartition
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from odradek.protocol.messages.metadata import MetadataRequest
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
 from odradek.protocol.schema import ZERO_UUID
@@ -164,6 +165,42 @@ async def test_a_partition_whose_listener_fails_to_give_it_up_is_given_to_no_oth
         assert (failing.assignment(), other.assignment()) == ([("a", 0), ("b", 0)], [])
         await poll_for(3, failing, other)
         assert (failing.assignment(), other.assignment()) == ([("a", 0)], [("b", 0)])
+
+
+@simulated
+async def test_a_partition_of_a_target_that_may_be_old_is_not_taken_over() -> None:
+    """The report that the partition is not owned arrives, so another member gets it, and the answer is lost."""
+
+    class Notes(RebalanceListener):
+        async def on_assigned(self, partitions: Sequence[TopicPartition]) -> None:
+            assigned.extend(partitions)
+
+    async def lose_an_answer(broker: Broker, request: Any) -> Answer:
+        answer = await broker.serve(request)
+        if is_losing and isinstance(request, ConsumerGroupHeartbeatRequest) and request.topic_partitions:
+            lost.set()
+            return DROP
+        return answer
+
+    assigned: list[TopicPartition] = []
+    is_losing, lost = False, asyncio.Event()
+    network, _ = a_cluster()
+    network.disturbance = lose_an_answer
+    async with consumer_of(network, "consumer") as consumer, consumer_of(network, "consumer") as other:
+        await consumer.subscribe(["a"], Notes())
+        await poll_for(1, consumer)
+        await consumer.subscribe(["a", "b"], Notes())
+        await asyncio.sleep(2)  # a heartbeat has the target a and b, which the next poll would take over
+        await consumer.subscribe(["a"], Notes())
+        is_losing = True
+        await lost.wait()
+        is_losing = False
+        await other.subscribe(["b"])
+        await poll_for(0.3, other)
+        assert other.assignment() == [("b", 0)]
+        await poll_for(3, consumer, other)
+        assert assigned == [("a", 0)]
+        assert (consumer.assignment(), other.assignment()) == ([("a", 0)], [("b", 0)])
 
 
 @simulated
