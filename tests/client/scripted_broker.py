@@ -86,7 +86,7 @@ class Broker:
             find = by_name("FindCoordinator")
             self.versions |= {find.key: (find.min_version, find.max_version), **network.groups.versions}
         self.is_up = True
-        self.transports: set[MemoryTransport] = set()
+        self.transports: dict[MemoryTransport, None] = {}  # in the order in which they were opened
         self.sessions = Sessions()
         self._scripts: dict[int, deque[Script]] = defaultdict(deque)
 

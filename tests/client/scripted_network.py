@@ -119,7 +119,7 @@ class MemoryTransport(asyncio.Transport):
         self._requests: asyncio.Queue[bytes] = asyncio.Queue()
         self._is_closed = False
         self._task = asyncio.create_task(self._serve())
-        broker.transports.add(self)
+        broker.transports[self] = None
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._broker.network.written.append((data, bytes(data)))
@@ -170,7 +170,7 @@ class MemoryTransport(asyncio.Transport):
     def _close(self, error: Exception | None) -> None:
         if not self._is_closed:
             self._is_closed = True
-            self._broker.transports.discard(self)
+            self._broker.transports.pop(self, None)
             self._task.cancel()
             asyncio.get_running_loop().call_soon(self._protocol.connection_lost, error)
 

@@ -24,14 +24,23 @@ def test_no_seed_finds_a_contradiction(seed: int) -> None:
 
 @pytest.mark.process
 def test_the_command_runs_seeds_in_processes() -> None:
+    assert printed("--seeds", "2", "--processes", "1").startswith("2 seeds, 0 failed: ")
+
+
+@pytest.mark.process
+def test_a_seed_has_the_same_run_in_every_process() -> None:
+    """Seed 0 has a broker that loses many connections at once."""
+    assert printed("--seed", "0", hash_seed="1") == printed("--seed", "0", hash_seed="2")
+
+
+def printed(*arguments: str, hash_seed: str = "random") -> str:
     root = Path(__file__).parents[3]
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.client.simulation", "--seeds", "2", "--processes", "1"],
+    return subprocess.run(
+        [sys.executable, "-m", "tests.client.simulation", *arguments],
         cwd=root,
-        env=os.environ | {"PYTHONPATH": str(root)},
+        env=os.environ | {"PYTHONPATH": str(root), "PYTHONHASHSEED": hash_seed},
         capture_output=True,
         text=True,
         timeout=120,
         check=True,
-    )
-    assert done.stdout.startswith("2 seeds, 0 failed: ")
+    ).stdout
