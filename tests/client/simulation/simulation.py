@@ -1,6 +1,7 @@
 """One run: three users of a group, faults for a minute, and then a time without any, in which everything must settle.
 
-In the end every partition has one owner, every record was returned, and nothing of a closed consumer goes on.
+In the end every partition has one owner, which is subscribed to it, every record was returned, and nothing of a closed
+consumer goes on.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -16,10 +18,10 @@ from tests.client.scripted_groups import GroupCoordinator
 from tests.client.scripted_network import ScriptedNetwork
 from tests.client.simulation.faults import Faults
 from tests.client.simulation.invariants import GROUP, Invariants
-from tests.client.simulation.user import PROTOCOLS, User
+from tests.client.simulation.user import PROTOCOLS, TOPICS, User
 from tests.client.virtual_time import VirtualTimeLoop
 
-WILD_S, SETTLING_S = 40.0, 40.0
+WILD_S, SETTLING_S = 40.0, 30.0
 USERS = 3
 
 
@@ -59,9 +61,14 @@ async def _run(seed: int) -> Outcome:
     faults = Faults(seed, network, coordinator, invariants)
     watch = asyncio.create_task(invariants.watch())
     disturb = asyncio.create_task(faults.run(WILD_S))
-    await _together(*(_live(user, faults) for user in users))
+    wanted = _last_subscriptions(seed)
+
+    def is_over() -> bool:
+        return loop.time() > max(user.settles_since for user in users) + SETTLING_S
+
+    await _together(*(_live(user, topics, faults, is_over) for user, topics in zip(users, wanted, strict=True)))
     if not invariants.failures:
-        _check_end(users, network, invariants)
+        _check_end(users, wanted, network, invariants)
     await asyncio.gather(*(user.end() for user in users))
     await _together(*(_cancelled(task) for task in (watch, disturb)))
     await asyncio.sleep(0.1)
@@ -73,10 +80,18 @@ async def _run(seed: int) -> Outcome:
     )
 
 
-async def _live(user: User, faults: Faults) -> None:
+def _last_subscriptions(seed: int) -> list[list[str]]:
+    """What each user is subscribed to in the end; each topic by somebody, and some by one alone."""
+    draw = random.Random(f"{seed}/topics")
+    subscriptions = [["a"], ["b"], draw.choice(TOPICS)]
+    draw.shuffle(subscriptions)
+    return subscriptions
+
+
+async def _live(user: User, topics: list[str], faults: Faults, is_over: Callable[[], bool]) -> None:
     await user.run(WILD_S)
     faults.stop()
-    await user.settle(WILD_S + SETTLING_S)
+    await user.settle(topics, is_over)
 
 
 async def _together(*coroutines: Any) -> None:
@@ -90,14 +105,16 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
 
 
-def _check_end(users: list[User], network: ScriptedNetwork, invariants: Invariants) -> None:
-    wanted = {(log.topic, log.partition) for name in ("a", "b") for log in network.partitions(name)}
+def _check_end(users: list[User], wanted: list[list[str]], network: ScriptedNetwork, invariants: Invariants) -> None:
+    existing = {(log.topic, log.partition) for name in ("a", "b") for log in network.partitions(name)}
     owned = [partition for user in users for partition in user.consumer.assignment()]
-    if sorted(owned) != sorted(wanted):
-        invariants.fail(f"in the end {sorted(owned)} are owned, of {sorted(wanted)}")
+    if sorted(owned) != sorted(existing):
+        invariants.fail(f"in the end {sorted(owned)} are owned, of {sorted(existing)}")
         return
-    for user in users:
+    for user, topics in zip(users, wanted, strict=True):
         for partition in user.consumer.assignment():
+            if partition.topic not in topics:
+                invariants.fail(f"in the end {user.name} owns {partition}, and is subscribed to {topics}")
             end = network.logs[partition].end_offset
             position = user.consumer._subscription.state(partition).position
             if position != end:

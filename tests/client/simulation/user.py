@@ -41,6 +41,8 @@ _TO_COMMITS = frozenset(
 
 Topics = list[str] | re.Pattern[str]
 
+TOPICS: list[list[str]] = [["a"], ["b"], ["a", "b"]]
+
 
 class UserError(Exception):
     """Raised by a listener."""
@@ -105,6 +107,7 @@ class User:
         self.is_wild = True
         self.is_cut = False  # no request of its consumer arrives
         self.is_closing = False
+        self.settles_since = float("inf")  # when it has subscribed to its last topics
         self.wanted: list[Topics] = [[]]
         self.next_offsets: dict[TopicPartition, int] = {}  # of each partition since it was assigned
         self.highest: dict[TopicPartition, int] = {}  # after the last record that was ever returned
@@ -175,12 +178,15 @@ class User:
                 await self._call(name, call, limit_s)
         self.is_wild = False
 
-    async def settle(self, until: float) -> None:
-        """Subscribe to every topic, and poll until this time."""
-        loop = asyncio.get_running_loop()
+    async def settle(self, topics: list[str], is_over: Callable[[], bool]) -> None:
+        """Subscribe to these topics, perhaps during a join to others, and poll until everything must have settled."""
         await self._start()  # if a start after a close was cancelled: each poll would raise at once, for ever
-        await self._call("subscribe to all", lambda: self._subscribe(["a", "b"]), API_S)
-        while loop.time() < until and not self.invariants.failures:
+        others, timeout_ms = self.draw.choice(TOPICS), self.draw.choice([0, 0, 10, 100, 300])
+        await self._call(f"subscribe {others}", lambda: self._subscribe(others), API_S)
+        await self._call(f"poll {timeout_ms}", lambda: self._poll(timeout_ms), timeout_ms / 1000)
+        await self._call(f"subscribe {topics} at last", lambda: self._subscribe(topics), API_S)
+        self.settles_since = asyncio.get_running_loop().time()
+        while not is_over() and not self.invariants.failures:
             await self._call("poll", lambda: self._poll(1000), 1.0)
 
     async def end(self) -> None:
