@@ -39,6 +39,9 @@ _TO_COMMITS = frozenset(
 )
 """Errors of commits of a member that was removed, or must join again."""
 
+BESIDE_A_POLL = frozenset({"unsubscribe", "close"})
+"""Calls that may be made while another task polls."""
+
 Topics = list[str] | re.Pattern[str]
 
 TOPICS: list[list[str]] = [["a"], ["b"], ["a", "b"]]
@@ -172,7 +175,9 @@ class User:
         await self._start()
         while loop.time() < until and not self.invariants.failures:
             name, call, limit_s = self._next_call()
-            if self.draw.random() < 0.15:
+            if name in BESIDE_A_POLL and self.draw.random() < 0.5:
+                await self._call_beside_a_poll(name, call, limit_s)
+            elif self.draw.random() < 0.15:
                 await self._call_and_cancel(name, call, limit_s)
             else:
                 await self._call(name, call, limit_s)
@@ -260,6 +265,16 @@ class User:
         if not task.cancelled():
             task.result()
         self.note(f"{name} ended or cancelled")
+
+    async def _call_beside_a_poll(self, name: str, call: Callable[[], Awaitable[Any]], limit_s: float) -> None:
+        """Call while another task polls: it must neither join again nor go on for longer than it may."""
+        poll = asyncio.create_task(self._call(f"poll 2000 beside {name}", lambda: self._poll(2000), 2.0))
+        await asyncio.sleep(self.draw.choice([0.0, self.draw.uniform(0, 0.5)]))
+        if self.draw.random() < 0.3:
+            await self._call_and_cancel(name, call, limit_s)
+        else:
+            await self._call(name, call, limit_s)
+        await poll
 
     def _check_error(self, name: str, error: ClientError) -> None:
         self.note(f"{name} raised {error!r}")
