@@ -24,11 +24,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from unittest import mock
 
+import msgspec
 import pytest
 
 from odradek.broker.broker import Broker
-from odradek.broker.metadata.administration.topic_names import TRANSACTION_STATE
-from odradek.broker.replication.appends.log_appender import LogAppender
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.coordinator.runtime.internal_topic import InternalTopic
+from odradek.broker.coordinator.transactions import transaction_coordinator
+from odradek.broker.coordinator.transactions.transaction_coordinator import transaction_state_topic
 from odradek.broker.startup.machine import Machine
 from odradek.broker.startup.temporary_log_dir import MEMORY
 from odradek.broker.testing.clock import ManualClock
@@ -330,13 +333,13 @@ async def test_a_disk_that_fails_at_any_change_tears_no_transaction(metadata_pat
     assert count >= len(some(range(36)))
 
 
-def _sync_all_but_decisions(self: LogAppender) -> bool:
-    return self._log.topic != TRANSACTION_STATE and _flush_due(self)
+def _unsynced_decisions(config: BrokerConfig) -> InternalTopic:
+    topic = transaction_state_topic(config)
+    return msgspec.structs.replace(topic, configs={**topic.configs, "flush.messages": str(2**63 - 1)})
 
 
-_flush_due = LogAppender._flush_due  # noqa: SLF001 - a defect replaces it
 DEFECTS: Mapping[str, tuple[Patch, ...]] = {
-    "decisions are not synced": ((LogAppender, "_flush_due", _sync_all_but_decisions),),
+    "decisions are not synced": ((transaction_coordinator, "transaction_state_topic", _unsynced_decisions),),
     "a marker before the decision": MUTANTS["a marker before the decision"],
 }
 
