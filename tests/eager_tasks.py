@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def make_tasks_eager_if_wanted() -> None:
-    """Do so if `ODRADEK_EAGER_TASKS=1`; once in each process."""
+    """Make tasks eager if `ODRADEK_EAGER_TASKS=1`. Call it once in each process."""
     if os.environ.get("ODRADEK_EAGER_TASKS") == "1":
         make_tasks_eager()
 

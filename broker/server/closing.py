@@ -35,10 +35,10 @@ class Closing:
     async def finish(
         self, answer: Callable[[], Awaitable[None]], close_rest: Callable[[], Awaitable[None]], seconds: float
     ) -> None:
-        """Wait for `answer` and `close_rest`, which both `close` transports, then for the clients.
+        """Await `answer`, then `close_rest`, which call `close` with transports; then close all sockets.
 
-        From the start, `close` waits for clients that were answered a moment ago. At the end, which waits for `seconds`
-        at most until the clients have closed their sides or are quiet, all sockets are closed, also if cancelled.
+        Before that, waits `seconds` at most until the clients have closed their sides or are quiet. The sockets are
+        closed also if this is cancelled. `close` gives time to clients that were answered a moment ago, from now on.
         """
         self._has_begun = True
         try:

@@ -47,12 +47,15 @@ class ConsumerMember:
     """A member; one call at a time.
 
     `generation` is its epoch, or NO_GENERATION outside of the group; `heartbeat_interval` is in seconds.
+    `knows_target`: the last report of owned partitions has been answered. Until then `target` may be old, and
+    what it has beyond the owned partitions may be another member's now.
     """
 
     def __init__(self, config: ConsumerConfig, coordinator: Coordinator) -> None:
         self.member_id = uuid_to_text(uuid.uuid4().bytes)
         self.generation = NO_GENERATION
         self.target: dict[bytes, list[int]] = {}
+        self.knows_target = True
         self.heartbeat_interval = config.heartbeat_interval_ms / 1000
         self._config = config
         self._coordinator = coordinator
@@ -65,10 +68,9 @@ class ConsumerMember:
         self._reported: dict[bytes, list[int]] | None = (
             None  # the owned partitions in the last heartbeat that succeeded
         )
-        self._reports = self._answered = 0  # the number of the last report of owned partitions, and of the last answer
 
     def subscribe(self, topics: frozenset[str], regex: str | None) -> None:
-        """Set the topics, or the pattern, of the next request; it is sent also if a request is under way."""
+        """Set the topics, or the pattern, that the next request names, also if it repeats one that is under way."""
         self._topics, self._regex = topics, regex
         self._sends_everything = True
 
@@ -112,14 +114,6 @@ class ConsumerMember:
         if response.error_code and response.error_code not in LOST:
             raise self._error(response, broker)
 
-    @property
-    def knows_target(self) -> bool:
-        """Whether the last report of owned partitions has been answered.
-
-        Until then `target` may be old: what was neither in the report nor taken over may be another member's now.
-        """
-        return self._answered == self._reports
-
     def handle_error(self, error: ClientError) -> bool:
         """Handle an error of a heartbeat. Returns whether the coordinator has removed this member."""
         if isinstance(error, BrokerError):
@@ -162,8 +156,7 @@ class ConsumerMember:
         """Send a heartbeat; `owns` are the partitions that it reports, None if it says nothing about them."""
         self._may_be_member, membership = True, self._memberships
         if owns is not None:
-            self._reports += 1
-        number = self._reports
+            self.knows_target = False
         try:
             response, broker = await self._coordinator.send(request, ConsumerGroupHeartbeatResponse)
         except BaseException:
@@ -175,7 +168,7 @@ class ConsumerMember:
         if membership != self._memberships:
             return  # it was left meanwhile
         if owns is not None:
-            self._reported, self._answered = owns, number
+            self._reported, self.knows_target = owns, True
         self.generation = response.member_epoch
         self.heartbeat_interval = response.heartbeat_interval_ms / 1000
         if response.assignment is not None:

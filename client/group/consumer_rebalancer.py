@@ -66,7 +66,7 @@ class ConsumerRebalancer:
     async def rejoin(self) -> bool:
         if self.member.generation == NO_GENERATION:
             await self.member.join()
-        elif not self.member.knows_target and not await self._is_target_known():
+        elif not self.member.knows_target and not await self._learn_target():
             return False  # the error requested another join, or ends the membership
         target = await self._target()
         if sorted(target) != self._owned.partitions():
@@ -90,8 +90,8 @@ class ConsumerRebalancer:
             return ErrorAction.NEW_MEMBER
         return ErrorAction.RETRY if error.retriable else ErrorAction.FATAL
 
-    async def _is_target_known(self) -> bool:
-        """Report what is owned until the coordinator answers with its target; False if it answers with an error."""
+    async def _learn_target(self) -> bool:
+        """Report what is owned again until the coordinator answers. Returns False if the answer is an error."""
         try:
             await until_answered(self._config, self._report_again)
         except ClientError as error:

@@ -1,4 +1,4 @@
-"""Seeds in processes of a pool, which finds functions by name: those of `__main__` it does not."""
+"""Functions that a pool of processes runs. Those of `__main__` cannot be imported there."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ class User:
         self.note(f"{name} ended or cancelled")
 
     async def _call_beside_a_poll(self, name: str, call: Callable[[], Awaitable[Any]], limit_s: float) -> None:
-        """Call while another task polls: it must neither join again nor go on for longer than it may."""
+        """Call while another task polls: the poll must neither join again nor go on for longer than it may."""
         poll = asyncio.create_task(self._call(f"poll 2000 beside {name}", lambda: self._poll(2000), 2.0))
         await asyncio.sleep(self.draw.choice([0.0, self.draw.uniform(0, 0.5)]))
         if self.draw.random() < 0.3:
