@@ -32,6 +32,11 @@ class FileSystem:
         above = path.getParent()
         return ("", "") if above is None else (str(above.toString()), str(path.getName()))
 
+    def local_path(self) -> str | None:
+        """Return the path of this directory on this machine, None if it is in another file system."""
+        path = self._files.makeQualified(self._root).toUri()
+        return str(path.getPath()) if path.getScheme() == "file" else None
+
     def renames_atomically(self) -> bool:
         """Whether this directory can be renamed in one step: not in an object store, and not if it is a mount point."""
         path = self._files.makeQualified(self._root).toUri()

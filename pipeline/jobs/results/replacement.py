@@ -10,7 +10,7 @@ _OUTPUT.staging/before      the earlier result of an `export --overwrite` that h
 `compact` and `restore` write beside the earlier result, then swap by two renames. `export --overwrite` writes to its
 place, because the lists of Spark's file sink contain absolute paths: the earlier result is moved aside before, and back
 if the job fails. After a kill the next job on the same directory (`recover`) completes a swap that has begun, and
-otherwise puts the earlier result back. Only one job may write to a directory at a time.
+otherwise puts the earlier result back. A second job on the same directory at the same time is refused (`output_lock`).
 
 Both need atomic renames of directories. Without these (object stores, a mount point as OUTPUT) a result is written to
 its place, and `--overwrite` is refused.
@@ -23,11 +23,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Final
 
 from odradek.pipeline.jobs import JobError
 from odradek.pipeline.jobs.results.filesystem import FileSystem
+from odradek.pipeline.jobs.results.output_lock import locked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,43 +46,46 @@ _BEFORE: Final = "before"
 def new_result(spark: SparkSession, directory: str, job: str, *, overwrite: bool) -> Iterator[str]:
     """Yield the directory to write to, which becomes `directory` at the end of the `with`.
 
-    If the `with` fails, `directory` stays as it was. Raises `JobError` if it has files and may not be replaced.
+    If the `with` fails, `directory` stays as it was. Raises `JobError` if it has files and may not be replaced, or if
+    another job writes to it.
     """
     place = _Place(spark, directory)
-    place.recover()
-    place.check_replaceable(overwrite=overwrite)
-    if not place.can_swap:
-        yield directory
-        place.write_marker(job)
-        return
-    place.create_staging()
-    try:
-        yield place.path_of(_NEW)
-        place.write_marker(job)
-        place.swap()
-    finally:
+    with place.locked():
         place.recover()
+        place.check_replaceable(overwrite=overwrite)
+        if not place.can_swap:
+            yield directory
+            place.write_marker(job)
+            return
+        place.create_staging()
+        try:
+            yield place.path_of(_NEW)
+            place.write_marker(job)
+            place.swap()
+        finally:
+            place.recover()
 
 
 @contextmanager
 def put_aside(spark: SparkSession, directory: str, *, overwrite: bool) -> Iterator[None]:
     """Move an earlier export aside if `overwrite`; delete it at the end of the `with`, or put it back if that fails.
 
-    Raises `JobError` if the directory may not be replaced.
+    Raises `JobError` if the directory may not be replaced, or if another job writes to it.
     """
     place = _Place(spark, directory)
-    place.recover()
-    if not overwrite or place.is_empty():
-        yield
-        return
-    place.check_replaceable(overwrite=True)
-    place.create_staging()
-    try:
-        place.move_aside()
-        yield
-        place.discard_earlier()
-    finally:
+    with place.locked():
         place.recover()
+        if not overwrite or place.is_empty():
+            yield
+            return
+        place.check_replaceable(overwrite=True)
+        place.create_staging()
+        try:
+            place.move_aside()
+            yield
+            place.discard_earlier()
+        finally:
+            place.recover()
 
 
 class _Place:
@@ -89,11 +93,16 @@ class _Place:
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
         self._directory = directory
-        files = FileSystem(spark, directory)
+        files = self._output = FileSystem(spark, directory)
         parent, self._name = files.parent()
         self.can_swap = bool(self._name) and files.renames_atomically()
         self._files = FileSystem(spark, parent) if self._name else files
         self._staging = f"_{self._name}.staging"
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Lock the directory if it is of this machine. Raises `JobError` if another job has locked it."""
+        path = self._output.local_path()
+        return nullcontext() if path is None else locked(path)
 
     def path_of(self, part: str) -> str:
         return f"{self._files.directory}/{self._staging}/{part}"

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from odradek.pipeline.jobs import JobError, run
-from odradek.pipeline.jobs.results.replacement import MARKER, new_result
+from odradek.pipeline.jobs.results.replacement import MARKER, new_result, put_aside
 from tests.pipeline.jobs.test_export_log_dir import Killed, kill_at, write
 
 pytestmark = pytest.mark.spark
@@ -142,3 +142,32 @@ def test_the_example_deletes_only_its_own_directory(tmp_path: Path, capsys: pyte
     assert run(["run", "taxi", "--output", str(tmp_path / "log"), "--overwrite"]) == 1
     assert f"is not the result of this job, which has {MARKER}" in capsys.readouterr().err
     assert (tmp_path / "log" / "t-0").is_dir()
+
+
+def test_a_second_job_on_an_output_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    (tmp_path / "link").symlink_to(output)
+    refused = r"another job writes to \S+: run this one when it has ended"
+    with new_result(spark, str(output), "compact", overwrite=False) as directory:
+        for same in (output, tmp_path / "link", f"file:{tmp_path}/./out"):
+            with pytest.raises(JobError, match=refused), put_aside(spark, str(same), overwrite=True):
+                pass
+            with (
+                pytest.raises(JobError, match=refused),
+                new_result(spark, str(same), "compact", overwrite=True),
+            ):
+                pass
+        write_result(spark, tmp_path / "other", "other")
+        path = Path(directory.removeprefix("file:"))
+        path.mkdir(parents=True)
+        (path / "part.parquet").write_text("first")
+    assert values_in(output) == ["first"]
+    write_result(spark, output, "second", overwrite=True)
+    assert values_in(output) == ["second"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "other", "out"]
+
+
+def test_the_lock_of_a_killed_job_is_no_obstacle(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "_out.lock").touch()
+    write_result(spark, tmp_path / "out", "first")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out"]
