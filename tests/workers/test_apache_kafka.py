@@ -48,7 +48,7 @@ async def test_kafka_refuses_the_directory_of_workers_until_they_are_empty(serve
     async with host.running(3):
         pass
 
-    with pytest.raises(NotStartedError, match=r"Found directory \S+/worker\.1, 'worker\.1' is not in the form of"):
+    with pytest.raises(NotStartedError, match=r"Found directory \S+/(worker\.\d), '\1' is not in the form of"):
         server.start()
 
     assert not (server.log_dir / CLEAN_SHUTDOWN).exists(), "Kafka removes it before it reads the names"
