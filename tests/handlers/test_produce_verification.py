@@ -15,6 +15,7 @@ from odradek.broker.coordinator.transactions.verification import TransactionVeri
 from odradek.broker.handlers import produce
 from odradek.broker.metrics.counts.transactions import TransactionCounts
 from odradek.broker.request.context import ConnectionContext, RequestContext
+from odradek.broker.testing.clock import ManualClock
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.handlers.requests import create
@@ -53,12 +54,20 @@ class OtherCoordinator:
         return errors if error is ErrorCode.NONE else dict.fromkeys(args[3], KafkaError(error))
 
 
+class RetryClock(ManualClock):
+    """A clock that a retry advances by 10 ms, however long it takes."""
+
+    def monotonic(self) -> float:
+        self.advance(10)
+        return super().monotonic()
+
+
 def start_produce(
     broker: Broker, coordinator: OtherCoordinator, producer: ProducingProducer, version: int, sequence: int = 0
 ) -> asyncio.Task[ErrorCode]:
     """Start to handle a Produce of one batch to partition 0 of `t`; the task ends with the code of its row."""
     verifier = TransactionVerifier(
-        broker.config.node_id, coordinator, None, lambda: broker.config, broker.services.clock, TransactionCounts()
+        broker.config.node_id, coordinator, None, lambda: broker.config, RetryClock(), TransactionCounts()
     )
     services = replace(broker.services, transaction_verifier=verifier)
     context = RequestContext(0, version, 1, None, 0.0, ConnectionContext("PLAINTEXT", ("::1", 1), ("::1", 2)))
