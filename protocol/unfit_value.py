@@ -14,6 +14,7 @@ from typing import Any
 from odradek.protocol.schema import EncodedPart, Layout, LayoutField, Scalar
 
 _MAX_CHARACTERS = 60
+_MAX_BITS = 128
 _INTEGERS = "bhiqHI"
 
 
@@ -72,5 +73,14 @@ def _text(value: Any, path: str) -> str | None:
 
 
 def _unfit(path: str, value: Any, wanted: str) -> str:
+    return f"{path} = {_shortened(value)}: {wanted}"
+
+
+def _shortened(value: Any) -> str:
+    """Return the start of `repr(value)`, without making all of it for a long value."""
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return f"an integer of {value.bit_length()} bits"  # Python refuses to print one of more than 4,300 digits
+    if isinstance(value, str | bytes | bytearray | list | tuple):
+        value = value[: _MAX_CHARACTERS + 1]
     text = repr(value)
-    return f"{path} = {text if len(text) <= _MAX_CHARACTERS else f'{text[:_MAX_CHARACTERS]}…'}: {wanted}"
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[:_MAX_CHARACTERS]}…"
